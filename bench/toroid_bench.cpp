@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// toroid-bench: times a collective over sizes and checks every element of every result. See README.md.
+#include "toroid_bench/settings.hpp"
+#include "toroid_bench/timing.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace bench;
+
+/// What was typed, before it is known whether it makes sense.
+struct arguments {
+  settings what;
+  std::optional<launch> given_launch;
+  std::optional<transport> given_transport;
+  std::optional<std::uint64_t> low;
+  std::uint64_t high = std::uint64_t{64} << 20;
+  std::uint64_t factor = 4;
+  std::vector<std::uint64_t> also;
+  std::optional<std::uint64_t> segment_bytes;
+  bool only_in_place = false;
+  bool only_out_of_place = false;
+};
+
+/// An option whose value is one of the words of an enumeration.
+template <class E, class Set>
+CLI::Option* add_words(CLI::App& app, const std::string& name, const std::string& help, Set set,
+                       std::optional<E> preset = {}) {
+  std::vector<std::string> choices(words<E>.begin(), words<E>.end());
+  CLI::Option* const option = app.add_option_function<std::string>(
+      name,
+      [choices, set](const std::string& text) {
+        const auto found = std::find(choices.begin(), choices.end(), text);
+        set(static_cast<E>(found - choices.begin()));
+      },
+      help);
+  option->check(CLI::IsMember(choices))->type_name("");
+  if (preset) option->default_str(std::string(word(*preset)));
+  return option;
+}
+
+CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help, arguments& a) {
+  CLI::App& sub = *app.add_subcommand(std::string(word(kind)), help);
+  sub.callback([&a, kind] { a.what.collective = kind; });
+  settings& s = a.what;
+  const auto group = [](CLI::Option* option, const char* name) { option->group(name); };
+
+  group(add_words<launch>(sub, "--launch", "what a rank is; by default what --transport needs, else threads",
+                          [&a](launch value) { a.given_launch = value; }),
+        "Ranks");
+  group(add_words<transport>(sub, "--transport", "how ranks meet; by default what --launch needs",
+                             [&a](transport value) { a.given_transport = value; }),
+        "Ranks");
+  group(sub.add_option("--ranks", s.ranks, "number of ranks")->check(CLI::Range(1, 4096))->capture_default_str(),
+        "Ranks");
+  group(sub.add_flag("--pin,!--no-pin", s.pin, "pin ranks to cores in turn (default)"), "Ranks");
+  group(add_words<checking>(
+            sub, "--check", "what the library verifies in every call", [&s](checking value) { s.checking = value; },
+            s.checking),
+        "Ranks");
+
+  group(sub.add_option("--iterations", s.iterations, "calls of a run; by default as many as suit the size")
+            ->check(CLI::Range(1, 1'000'000)),
+        "Measuring");
+  group(sub.add_option("--repeat", s.repeat, "runs of a line; its figure is the median of their medians")
+            ->check(CLI::Range(1, 1000))
+            ->capture_default_str(),
+        "Measuring");
+  group(add_words<format>(
+            sub, "--format", "columns of nccl-tests, or comma-separated values",
+            [&s](format value) { s.format = value; }, s.format),
+        "Measuring");
+  if (kind == collective::barrier) return sub;
+
+  group(sub.add_option("--min-bytes", a.low, "smallest size of the whole buffer; by default 4, or one element")
+            ->transform(CLI::AsSizeValue(false)),
+        "Sizes (suffixes K, M, G)");
+  group(
+      sub.add_option("--max-bytes", a.high, "largest size")->transform(CLI::AsSizeValue(false))->capture_default_str(),
+      "Sizes (suffixes K, M, G)");
+  group(sub.add_option("--factor", a.factor, "from one size to the next")
+            ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1} << 40))
+            ->capture_default_str(),
+        "Sizes (suffixes K, M, G)");
+  group(sub.add_option("--also", a.also, "one more size; may be repeated")->transform(CLI::AsSizeValue(false)),
+        "Sizes (suffixes K, M, G)");
+
+  group(add_words<memory>(
+            sub, "--memory", "ordinary memory, or memory from toroid::allocate, which peers can reach",
+            [&s](memory value) { s.memory = value; }, s.memory),
+        "Call");
+  group(add_words<algorithm>(
+            sub, "--algorithm", "how it is done", [&s](algorithm value) { s.algorithm = value; }, s.algorithm),
+        "Call");
+  group(sub.add_option("--segment-bytes", a.segment_bytes, "segments of --algorithm direct or ring")
+            ->transform(CLI::AsSizeValue(false)),
+        "Call");
+  group(add_words<element>(
+            sub, "--type", "type of an element", [&s](element value) { s.element = value; }, s.element),
+        "Call");
+  if (kind == collective::all_reduce || kind == collective::reduce_scatter)
+    group(add_words<reduction>(
+              sub, "--op", "operator", [&s](reduction value) { s.reduction = value; }, s.reduction),
+          "Call");
+  if (kind == collective::broadcast)
+    group(sub.add_option("--root", s.root, "whose data is sent to all")->capture_default_str(), "Call");
+  if (kind == collective::all_reduce || kind == collective::all_gather) {
+    CLI::Option* const in_place = sub.add_flag("--in-place", a.only_in_place, "only in place; by default both");
+    CLI::Option* const out = sub.add_flag("--out-of-place", a.only_out_of_place, "only out of place; by default both");
+    in_place->excludes(out);
+    group(in_place, "Call");
+    group(out, "Call");
+  }
+  return sub;
+}
+
+/// Fills in what was left out. Contradictions are left to refusal().
+void complete(arguments& a) {
+  settings& s = a.what;
+  s.transport = a.given_transport.value_or(a.given_launch == launch::processes ? transport::shm : transport::threads);
+  s.launch = a.given_launch.value_or(s.transport == transport::shm ? launch::processes : launch::threads);
+  if (a.segment_bytes) s.segment_bytes = *a.segment_bytes;
+  switch (s.collective) {
+    case collective::all_reduce:
+    case collective::all_gather:
+      s.in_place = !a.only_out_of_place;
+      s.out_of_place = !a.only_in_place;
+      break;
+    case collective::reduce_scatter:
+      s.in_place = false;
+      break;
+    case collective::broadcast:
+    case collective::barrier:
+      s.out_of_place = false;
+      break;
+  }
+  if (!s.has_data()) {
+    s.sizes = {0};
+    return;
+  }
+  const std::uint64_t low = a.low.value_or(std::max<std::uint64_t>(4, size_of(s.element)));
+  if (low == 0) throw CLI::ValidationError("--min-bytes", "must be at least one element");
+  if (low > a.high) throw CLI::ValidationError("--min-bytes", std::to_string(low) + " is more than --max-bytes");
+  s.sizes = sizes_between(low, a.high, a.factor, std::vector<std::size_t>(a.also.begin(), a.also.end()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr int wrong_result = 1, wrong_argument = 2;
+  arguments a;
+  CLI::App app("Times a collective of toroid over message sizes and checks every result.", "toroid-bench");
+  app.require_subcommand(1);
+  add_collective(app, collective::all_reduce, "every rank gets the reduction of all inputs", a);
+  add_collective(app, collective::reduce_scatter, "every rank gets one block of the reduction", a);
+  add_collective(app, collective::all_gather, "every rank gets the blocks of all", a);
+  add_collective(app, collective::broadcast, "every rank gets what the root has", a);
+  add_collective(app, collective::barrier, "no rank leaves before all have come", a);
+  try {
+    app.parse(argc, argv);
+    complete(a);
+    if (const std::string why = refusal(a.what); !why.empty()) throw CLI::ValidationError(why);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : wrong_argument;
+  }
+  try {
+    return run(a.what) == 0 ? 0 : wrong_result;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "toroid-bench: %s\n", error.what());
+    return wrong_result;
+  }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls_definition.hpp"
+
+namespace bench {
+
+template struct calls_on<toroid::float16>;
+template struct calls_on<toroid::bfloat16>;
+
+}  // namespace bench

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "patterns.hpp"
+#include "settings.hpp"
+
+#include <fmt/core.h>
+
+namespace bench {
+
+std::size_t size_of(element type) {
+  switch (type) {
+    case element::int8:
+    case element::uint8:
+      return 1;
+    case element::int16:
+    case element::uint16:
+    case element::float16:
+    case element::bfloat16:
+      return 2;
+    case element::int32:
+    case element::uint32:
+    case element::float32:
+      return 4;
+    case element::int64:
+    case element::uint64:
+    case element::float64:
+      return 8;
+  }
+  return 0;
+}
+
+bool is_integer(element type) { return type < element::float16; }
+
+std::string refusal(const settings& s) {
+  if ((s.launch == launch::threads) != (s.transport == transport::threads))
+    return fmt::format(
+        "--launch {} does not go with --transport {}: ranks that are threads meet over threads, ranks "
+        "that are processes over shm",
+        word(s.launch), word(s.transport));
+  if (s.ranks < 1) return fmt::format("--ranks {}: at least one is needed", s.ranks);
+  if (s.segment_bytes && s.algorithm == algorithm::automatic)
+    return "--segment-bytes needs --algorithm direct or ring: automatic chooses its own";
+  if (!s.has_data()) return {};
+
+  const std::size_t width = size_of(s.element);
+  for (const std::size_t bytes : s.sizes)
+    if (bytes == 0 || bytes % width != 0)
+      return fmt::format("{} B is not a whole number of {} elements of {} B, at least one", bytes, word(s.element),
+                         width);
+  if (!s.in_place && !s.out_of_place) return "neither in place nor out of place: nothing to measure";
+  if (s.collective == collective::broadcast && (s.root < 0 || s.root >= s.ranks))
+    return fmt::format("--root {} is not one of {} ranks", s.root, s.ranks);
+  if (!s.reduces()) return {};
+
+  const bool bitwise = s.reduction >= reduction::bit_and && s.reduction <= reduction::bit_xor;
+  if (bitwise && !is_integer(s.element))
+    return fmt::format("--op {} is for integers, not for {}", word(s.reduction), word(s.element));
+  const bool wide = s.element == element::float32 || s.element == element::float64;
+  if (s.reduction == reduction::average && s.algorithm == algorithm::ring && !wide)
+    return fmt::format("--op average of {} is not exact over --algorithm ring; use direct or automatic",
+                       word(s.element));
+  if (!exact(s))
+    return fmt::format("--op {} over {} ranks has no exact value in {} to check against", word(s.reduction), s.ranks,
+                       word(s.element));
+  return {};
+}
+
+}  // namespace bench

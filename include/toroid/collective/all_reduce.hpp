@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/algorithms.hpp>
+#include <toroid/collective/detail/policies.hpp>
+#include <toroid/collective/detail/prepare.hpp>
+#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/core/buffer.hpp>
+#include <toroid/core/call_site.hpp>
+#include <toroid/schedule/compose.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace toroid {
+
+namespace detail {
+
+template <class Algorithm, class Transport>
+void run_all_reduce(mapped_session<Transport>& session, const collective_call& call) {
+  if constexpr (std::is_same_v<Algorithm, ring>) {
+    run_mapped<schedule::ring_all_reduce>(session, call);
+  } else {
+    if (call.bytes() <= transport::inline_bytes)
+      run_inline<schedule::one_shot_all_reduce>(session, call);
+    else
+      run_mapped<schedule::direct_all_reduce>(session, call);
+  }
+}
+
+template <class Transport, class T, class First, class Second>
+void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const First& first,
+                const Second& second, call_site at) {
+  using policies = chosen_policies<First, Second>;
+  using algorithm_type = typename policies::algorithm;
+  using operation_type = typename policies::operation;
+  check_policies<T, operation_type, algorithm_type>();
+  const policies given = policies::of(first, second);
+  call_identity identity;
+  identity.collective = collective_kind::all_reduce;
+  identity.algorithm = algorithm_of<algorithm_type>;
+  identity.count = in.size();
+  identity.segment_bytes = segment_bytes_of(given.how);
+  identity.at = at;
+  check_span(in, "the input", identity);
+  check_span(out, "the result", identity);
+  if (in.size() != out.size())
+    refuse(identity.collective, at, "the input has " + std::to_string(in.size()) + " elements, the result " + std::to_string(out.size()));
+  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), 0, identity);
+  auto& session = access::session(comm);
+  collective_call call = erase<T>(identity, session.instructions(), &given.combine);
+  call.input = reinterpret_cast<const std::byte*>(in.data());
+  call.result = reinterpret_cast<std::byte*>(out.data());
+  run_all_reduce<algorithm_type>(session, call);
+}
+
+}  // namespace detail
+
+/// Combines the vectors of all ranks, element by element, and leaves the result on every rank; in place.
+///
+/// The result is the same, bit for bit, on all ranks and in every run (see the algorithm's determinism level).
+///
+/// @tparam C  a communicator
+/// @tparam B  a contiguous range of elements
+/// @param comm    the group; all its ranks make the same call
+/// @param buffer  in: this rank's vector; out: the combined one. Any alignment; the same number of elements on all
+///                ranks, possibly none. Vectors in memory from toroid::allocate are read and written in place by peers.
+/// @param first,second  an operator (default `sum`) and an algorithm (default `automatic`), in either order
+/// @throws usage_error  for a null buffer with elements; nothing has moved then
+/// @throws mismatch_error, timeout_error, peer_lost  the communicator is broken then, the buffer's content undefined
+///
+/// Cost: see the algorithms. Collective; one thread at a time per communicator.
+///
+///     std::vector<float> gradient(1000, float(comm.rank()));
+///     toroid::all_reduce(comm, gradient, toroid::average{});
+template <group C, any_range B, policy First = detail::not_given, policy Second = detail::not_given>
+void all_reduce(C&& comm, B&& buffer, const First& first = {}, const Second& second = {},
+                call_site at = call_site::current()) {
+  detail::check_output<B>();
+  const auto elements = detail::as_span(buffer);
+  using T = typename decltype(elements)::element_type;
+  detail::all_reduce(comm, std::span<const T>(elements), elements, first, second, at);
+}
+
+/// The same, out of place: the input stays as it is.
+///
+/// @param in   in: this rank's vector
+/// @param out  out: the combined one; as many elements as `in`; the same memory or apart, not overlapping in part
+/// @throws usage_error  also for different lengths and for partial overlap
+template <group C, any_range I, any_range O, policy First = detail::not_given, policy Second = detail::not_given>
+void all_reduce(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
+                call_site at = call_site::current()) {
+  detail::check_buffer<I>();
+  detail::check_output<O>();
+  detail::check_same_elements<I, O>();
+  const auto result = detail::as_span(out);
+  using T = typename decltype(result)::element_type;
+  detail::all_reduce(comm, std::span<const T>(detail::as_span(in)), result, first, second, at);
+}
+
+}  // namespace toroid

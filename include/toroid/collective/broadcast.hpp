@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/algorithms.hpp>
+#include <toroid/collective/detail/prepare.hpp>
+#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/core/buffer.hpp>
+#include <toroid/core/call_site.hpp>
+#include <toroid/schedule/compose.hpp>
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace toroid {
+
+namespace detail {
+
+template <class Transport, class T, class Algorithm>
+void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
+  auto& session = access::session(comm);
+  call_identity identity;
+  identity.collective = collective_kind::broadcast;
+  identity.algorithm = algorithm_of<Algorithm>;
+  identity.count = buffer.size();
+  identity.segment_bytes = segment_bytes_of(how);
+  identity.root = root;
+  identity.at = at;
+  check_span(buffer, "the buffer", identity);
+  check_root(root, comm.size(), identity);
+  collective_call call = erase<T, void>(identity, session.instructions(), nullptr);
+  call.input = reinterpret_cast<const std::byte*>(buffer.data());
+  call.result = reinterpret_cast<std::byte*>(buffer.data());
+  if constexpr (std::is_same_v<Algorithm, ring>) {
+    run_mapped<schedule::ring_broadcast>(session, call);
+  } else {
+    if (call.bytes() <= transport::inline_bytes)
+      run_inline<schedule::direct_broadcast>(session, call);
+    else
+      run_mapped<schedule::direct_broadcast>(session, call);
+  }
+}
+
+}  // namespace detail
+
+/// Copies the root's vector to all ranks.
+///
+/// @tparam C  a communicator
+/// @tparam B  a contiguous range of elements
+/// @param comm    the group; all its ranks make the same call
+/// @param buffer  in, on the root: the vector; out, on the others: a copy. The same length on all ranks, any alignment.
+/// @param root    whose vector, in [0, comm.size()); the same on all ranks
+/// @param how     the algorithm
+/// @throws usage_error  for a root out of range or a null buffer with elements; nothing has moved then
+/// @throws mismatch_error, timeout_error, peer_lost  the communicator is broken then, the buffer's content undefined.
+///         The root may learn of a disagreement one call late.
+///
+/// Cost: S bytes to each other rank, by the root (`direct`) or each by the one before (`ring`). Collective; a short
+/// message does not hold the root up. One thread at a time per communicator.
+///
+///     toroid::broadcast(comm, weights, 0);
+template <group C, any_range B, algorithm Algorithm = automatic>
+void broadcast(C&& comm, B&& buffer, int root, const Algorithm& how = {}, call_site at = call_site::current()) {
+  detail::check_output<B>();
+  detail::broadcast(comm, detail::as_span(buffer), root, how, at);
+}
+
+}  // namespace toroid

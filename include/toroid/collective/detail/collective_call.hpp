@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/communicator/call.hpp>
+#include <toroid/core/reduction.hpp>
+#include <toroid/topology/block.hpp>
+
+#include <cstddef>
+
+namespace toroid::detail {
+
+/// A collective with its types erased: what the byte core needs to run it.
+struct collective_call {
+  call_identity identity{};
+  const std::byte* input = nullptr;
+  std::byte* result = nullptr;
+  bool input_is_block = false;   ///< the input holds the own block only (all_gather)
+  bool result_is_block = false;  ///< the result holds the own block only (reduce_scatter)
+  reduce_function reduce = nullptr;
+  reduce_function copy = nullptr;  ///< counts bytes
+  const void* functor = nullptr;
+
+  std::size_t bytes() const noexcept { return identity.count * identity.element_size; }
+
+  /// Elements of the vector before the first one that a rank's input or result holds.
+  std::size_t input_origin(int ranks, int rank) const noexcept {
+    return input_is_block ? block_of(identity.count, ranks, rank).begin : 0;
+  }
+  std::size_t result_origin(int ranks, int rank) const noexcept {
+    return result_is_block ? block_of(identity.count, ranks, rank).begin : 0;
+  }
+};
+
+/// Vectors from this size on are not expected to be in a cache when the call begins, nor to be read from one after it.
+inline constexpr std::size_t non_temporal_bytes = std::size_t{4} << 20;
+
+}  // namespace toroid::detail

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/communicator/mapped_session.hpp>
+#include <toroid/core/reduction.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace toroid::detail {
+
+/// Executes a schedule in the calling thread: the host's policy for mapped_executor.
+template <class Transport>
+class host_thread {
+ public:
+  host_thread(mapped_session<Transport>& session, const collective_call& call) noexcept
+      : m_session(session), m_call(call), m_ranks(session.transport().size()), m_rank(session.transport().rank()) {}
+
+  const std::byte* own_input() const noexcept { return before(m_call.input, m_call.input_origin(m_ranks, m_rank)); }
+  std::byte* own_result() const noexcept { return before(m_call.result, m_call.result_origin(m_ranks, m_rank)); }
+  const std::byte* input_of(int rank) const noexcept {
+    const std::uint64_t address = m_session.entry_of(rank).buffers.input;
+    return before(m_session.transport().resolve(rank, address), m_call.input_origin(m_ranks, rank));
+  }
+  std::byte* result_of(int rank) const noexcept {
+    const std::uint64_t address = m_session.entry_of(rank).buffers.result;
+    return before(m_session.transport().resolve(rank, address), m_call.result_origin(m_ranks, rank));
+  }
+  std::byte* region_of(int rank, int index) const noexcept { return m_session.transport().region(rank, index); }
+  const std::byte** sources() const noexcept { return m_session.sources(); }
+  std::byte** destinations() const noexcept { return m_session.destinations(); }
+
+  void wait(int rank, std::uint64_t progress) {
+    m_session.transport().wait(rank, m_session.transport().box(rank).progress, progress, m_session.context());
+  }
+  void publish(std::uint64_t progress) {
+    transport::mailbox& mine = m_session.transport().box(m_rank);
+    m_session.transport().signal(mine.progress, progress);
+  }
+  void note_step(int step) noexcept { m_session.context().step = step; }
+
+  void combine(reduce_arguments& arguments, bool reduces) {
+    arguments.functor = m_call.functor;
+    const std::size_t bytes = arguments.count * m_call.identity.element_size;
+    if (reduces) {
+      m_call.reduce(arguments);
+    } else {
+      arguments.count = bytes;
+      m_call.copy(arguments);
+    }
+    m_session.context().bytes_done += bytes;
+  }
+
+ private:
+  /// The address that element 0 of the vector would have, for a buffer that begins with element `origin`; computed as
+  /// a number, since no object need be there.
+  template <class Byte>
+  Byte* before(Byte* first, std::size_t origin) const noexcept {
+    return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(first) - origin * m_call.identity.element_size);
+  }
+
+  mapped_session<Transport>& m_session;
+  const collective_call& m_call;
+  int m_ranks, m_rank;
+};
+
+}  // namespace toroid::detail

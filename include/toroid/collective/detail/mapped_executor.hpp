@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/core/host_device.hpp>
+#include <toroid/core/reduction.hpp>
+#include <toroid/schedule/layout.hpp>
+#include <toroid/schedule/operation.hpp>
+#include <toroid/transport/mailbox.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace toroid::detail {
+
+/// How operands reach a rank.
+enum class path {
+  in_place,  ///< peers' inputs are read and their results written where they stand; partial values go through slots
+  staged,    ///< everything goes through the senders' hand-over regions
+};
+
+/// What an executor needs to know of a call, the same on host and device.
+struct mapped_problem {
+  schedule::problem ranks{};
+  schedule::layout layout{};
+  std::size_t element_size = 1;
+  std::uint64_t base = 0;        ///< progress when the call began; base + 1 + t: all before time t is done
+  std::size_t touching_end = 0;  ///< time from which nobody touches another's buffers
+  bool non_temporal = false;     ///< results are too long to stay in a cache
+};
+
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable
+#endif
+/// Performs the operations of any schedule where ranks can load and store each other's memory.
+///
+/// @tparam Path    how operands travel
+/// @tparam Policy  who executes: supplies the addresses of buffers and regions as seen here (`own_input`, `own_result`,
+///                 `input_of`, `result_of`, `region_of`, all at element 0 of the whole vector), `wait(rank, progress)`,
+///                 `publish(progress)`, `sources()` and `destinations()` to note pointers in, and
+///                 `combine(arguments, reduces)`
+template <path Path, class Policy>
+class mapped_executor {
+ public:
+  TOROID_HOST_DEVICE constexpr mapped_executor(Policy& policy, const mapped_problem& problem) noexcept
+      : m_policy(policy), m_problem(problem) {}
+
+  TOROID_HOST_DEVICE constexpr void perform(const schedule::operation& op, int step, std::size_t piece, std::size_t time) {
+    const int ranks = m_problem.ranks.ranks;
+    const int rank = m_problem.ranks.rank;
+    const bool sends_own_input = op.from.count == 1 && op.from.at(0, ranks) == rank;
+    if (Path == path::in_place && sends_own_input && op.at == schedule::place::input) return;  // read where it stands
+    m_policy.note_step(step);
+    for (int i = 0; i < op.blocks.count; ++i) perform_block(op, op.blocks.first + i, piece, time);
+  }
+
+  TOROID_HOST_DEVICE constexpr void finish(std::size_t time) {
+    if constexpr (Path == path::staged) {
+      m_policy.publish(done(time + 1));
+    } else {
+      // In place, peers wait for this rank's slots and deliveries, and at the end for its last touch.
+      // A first step that only announces inputs needs no flag: the entry into the call has said it.
+      if ((time > 0 || m_sent || m_problem.touching_end == 1) && time < m_problem.touching_end)
+        m_policy.publish(done(time + 1));
+      m_sent = false;
+    }
+  }
+
+  /// To be called after the walk: returns once no peer touches this rank's buffers any more.
+  TOROID_HOST_DEVICE constexpr void leave() {
+    if constexpr (Path == path::in_place) {
+      for (int r = 0; r < m_problem.ranks.ranks; ++r)
+        if (r != m_problem.ranks.rank) m_policy.wait(r, done(m_problem.touching_end));
+    }
+  }
+
+ private:
+  TOROID_HOST_DEVICE constexpr std::uint64_t done(std::size_t time) const noexcept { return m_problem.base + 1 + time; }
+
+  TOROID_HOST_DEVICE constexpr void perform_block(const schedule::operation& op, int block_index, std::size_t piece,
+                                                  std::size_t time) {
+    using schedule::place;
+    const int ranks = m_problem.ranks.ranks;
+    const int rank = m_problem.ranks.rank;
+    const block range = m_problem.layout.piece_of(block_index, piece);
+    const std::size_t size = m_problem.element_size;
+    const std::size_t offset = range.begin * size;
+    const std::size_t in_region = m_problem.layout.region_offset(block_index) * size;
+
+    const std::byte** const sources = m_policy.sources();
+    bool already_here = false;
+    for (int i = 0; i < op.from.count; ++i) {
+      const int from = op.from.at(i, ranks);
+      if (from == rank) {
+        sources[i] = m_policy.own_input() + offset;
+      } else if (Path == path::in_place && op.theirs == place::input) {
+        sources[i] = m_policy.input_of(from) + offset;
+      } else {
+        m_policy.wait(from, done(time));
+        if (Path == path::in_place && op.theirs == place::delivered) {
+          sources[i] = m_policy.own_result() + offset;
+          already_here = true;
+        } else {
+          sources[i] = m_policy.region_of(from, region_at(time + transport::region_count - 1)) + in_region;
+        }
+      }
+    }
+
+    std::byte** const destinations = m_policy.destinations();
+    int destination_count = 0;
+    bool to_slot = false;
+    for (int i = 0; i < op.to.count; ++i) {
+      const int to = op.to.at(i, ranks);
+      if (to == rank) {
+        if (!already_here) destinations[destination_count++] = m_policy.own_result() + offset;
+      } else if (Path == path::in_place && op.at == place::delivered) {
+        destinations[destination_count++] = m_policy.result_of(to) + offset;
+        m_sent = true;
+      } else {
+        to_slot = true;  // one slot, however many readers
+      }
+    }
+    if (to_slot) {
+      wait_for_slot(time);
+      destinations[destination_count++] = m_policy.region_of(rank, region_at(time)) + in_region;
+      m_sent = true;
+    }
+    if (destination_count == 0 || range.count == 0) return;
+
+    reduce_arguments arguments;
+    arguments.sources = sources;
+    arguments.source_count = op.from.count;
+    arguments.destinations = destinations;
+    arguments.destination_count = destination_count;
+    arguments.count = range.count;
+    arguments.finish = op.completes;
+    arguments.divisor = ranks;
+    arguments.non_temporal = m_problem.non_temporal && !to_slot;
+    m_policy.combine(arguments, op.reduces());
+  }
+
+  /// The region of time t was last used at t - region_count and read a step later: all must be past that.
+  TOROID_HOST_DEVICE constexpr void wait_for_slot(std::size_t time) {
+    constexpr std::size_t ahead = transport::region_count - 2;
+    if (time < transport::region_count) return;  // regions are free when a call begins
+    for (int r = 0; r < m_problem.ranks.ranks; ++r)
+      if (r != m_problem.ranks.rank) m_policy.wait(r, done(time - ahead));
+  }
+
+  TOROID_HOST_DEVICE static constexpr int region_at(std::size_t time) noexcept {
+    return static_cast<int>(time % transport::region_count);
+  }
+
+  Policy& m_policy;
+  const mapped_problem& m_problem;
+  bool m_sent = false;
+};
+
+}  // namespace toroid::detail

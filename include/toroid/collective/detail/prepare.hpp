@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/core/buffer.hpp>
+#include <toroid/core/detail/kernels.hpp>
+#include <toroid/core/element.hpp>
+#include <toroid/core/error.hpp>
+#include <toroid/core/operators.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+/// Checks of arguments, all before any byte moves, and the step from typed to erased calls.
+namespace toroid::detail {
+
+[[noreturn]] inline void refuse(collective_kind kind, const call_site& at, const std::string& what) {
+  throw usage_error(std::string("toroid: ") + name_of(kind) + " at " + at.file + ":" + std::to_string(at.line) + ": " + what);
+}
+
+/// Input and result must hold the same type of element.
+template <class I, class O>
+constexpr void check_same_elements() noexcept {
+  if constexpr (buffer<I> && buffer<O>)
+    static_assert(std::is_same_v<std::ranges::range_value_t<I>, std::ranges::range_value_t<O>>,
+                  "toroid: input and result have different types of elements");
+}
+
+/// A buffer must exist if it has elements, and be addressable; where it is wrong the error names it.
+template <class T>
+void check_span(std::span<T> buffer, const char* which, const call_identity& identity) {
+  bytes_of(buffer.size(), sizeof(T), name_of(identity.collective));
+  if (buffer.size() != 0 && buffer.data() == nullptr)
+    refuse(identity.collective, identity.at,
+           std::string(which) + " is a null pointer with " + std::to_string(buffer.size()) + " elements");
+}
+
+/// Two buffers may be the same or apart, but not overlap in part.
+///
+/// @param offset  bytes from the result to the input where the call is in place
+inline void check_overlap(const void* input, std::size_t input_bytes, const void* result, std::size_t result_bytes,
+                          std::ptrdiff_t offset, const call_identity& identity) {
+  if (input_bytes == 0 || result_bytes == 0) return;
+  const std::uintptr_t in = reinterpret_cast<std::uintptr_t>(input);
+  const std::uintptr_t out = reinterpret_cast<std::uintptr_t>(result);
+  if (in + input_bytes <= out || out + result_bytes <= in) return;
+  if (static_cast<std::ptrdiff_t>(in - out) == offset) return;
+  refuse(identity.collective, identity.at, "input and result overlap in part; they may be the same memory or apart");
+}
+
+inline void check_root(int root, int ranks, const call_identity& identity) {
+  if (root < 0 || root >= ranks)
+    refuse(identity.collective, identity.at,
+           "root " + std::to_string(root) + " is not one of the " + std::to_string(ranks) + " ranks");
+}
+
+template <class T, class Operation>
+collective_call erase(call_identity identity, instruction_set instructions, const Operation* operation) {
+  collective_call call;
+  identity.element = element_code<T>();
+  identity.element_size = sizeof(T);
+  if constexpr (!std::is_void_v<Operation>) {
+    identity.operation = operator_code<Operation>();
+    call.reduce = reduction_for<T, Operation>(instructions);
+    call.functor = operation;
+  }
+  call.copy = copy_for(instructions);
+  call.identity = identity;
+  return call;
+}
+
+}  // namespace toroid::detail

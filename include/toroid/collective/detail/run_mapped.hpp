@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/collective/detail/host_thread.hpp>
+#include <toroid/collective/detail/inline_executor.hpp>
+#include <toroid/collective/detail/mapped_executor.hpp>
+#include <toroid/communicator/mapped_session.hpp>
+#include <toroid/core/error.hpp>
+#include <toroid/schedule/layout.hpp>
+#include <toroid/schedule/walk.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace toroid::detail {
+
+/// Bytes of a piece where nothing else was asked for: short enough to stay in a core's own cache until it is read.
+inline constexpr std::size_t default_piece_bytes = std::size_t{64} << 10;
+
+/// How a schedule's pieces are cut for a path.
+///
+/// @throws usage_error  if not even one element of each block fits a hand-over region
+template <class Schedule>
+schedule::layout layout_for(path how, const schedule::problem& p, std::size_t count, std::size_t element_size,
+                            std::size_t segment_bytes, std::size_t region_bytes) {
+  schedule::layout plan;
+  plan.count = count;
+  plan.blocks = Schedule::blocks(p);
+  plan.compact = Schedule::one_value_a_step;
+  const bool uses_regions = how == path::staged || Schedule::sends_partial_values;
+  std::size_t bytes = segment_bytes;
+  if (uses_regions) {
+    const std::size_t room = region_bytes / static_cast<std::size_t>(plan.compact ? 1 : plan.blocks);
+    if (bytes == 0) bytes = default_piece_bytes;
+    if (bytes > room) bytes = room;
+    if (element_size > room)
+      throw usage_error("toroid: an element of " + std::to_string(element_size) + " bytes does not fit a hand-over slot of " +
+                        std::to_string(room) + " bytes; raise options.region_bytes");
+  }
+  if (bytes == 0) {
+    plan.piece = longest_block(count, plan.blocks);
+  } else {
+    plan.piece = bytes / element_size;
+    if (plan.piece > 64) plan.piece -= plan.piece % 64;  // pieces of one block begin at like alignments
+  }
+  if (plan.piece == 0) plan.piece = 1;
+  return plan;
+}
+
+/// Runs a two-step schedule with the message beside the flag.
+/// @pre  the call's bytes fit transport::inline_bytes
+template <class Schedule, class Transport>
+void run_inline(mapped_session<Transport>& session, const collective_call& call) {
+  const schedule::problem p{session.transport().rank(), session.transport().size(), call.identity.root};
+  session.begin(call.identity);
+  session.guarded([&] {
+    inline_executor<Transport> executor(session, call, Schedule::blocks(p));
+    schedule::walk<Schedule>(p, 1, executor);
+  });
+}
+
+/// Runs any schedule on buffers of any length.
+template <class Schedule, class Transport>
+void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
+  Transport& transport = session.transport();
+  const schedule::problem p{transport.rank(), transport.size(), call.identity.root};
+  const std::size_t size = call.identity.element_size;
+  const auto plan_for = [&](path how) {
+    return layout_for<Schedule>(how, p, call.identity.count, size, call.identity.segment_bytes, transport.region_bytes());
+  };
+  const schedule::layout staged = plan_for(path::staged);  // refuses what cannot be run before anything moves
+  session.begin(call.identity);
+  session.guarded([&] {
+    const std::size_t input_bytes = call.input_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
+    const std::size_t result_bytes = call.result_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
+    bool in_place = transport.reachable(call.input, input_bytes) && transport.reachable(call.result, result_bytes);
+    session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result), in_place};
+    session.publish_entry();
+    for (int r = 0; r < p.ranks; ++r)
+      if (r != p.rank) in_place = session.wait_for_entry(r, call.identity).buffers.reachable != 0 && in_place;
+    session.all_have_entered();
+
+    mapped_problem problem;
+    problem.ranks = p;
+    problem.layout = in_place ? plan_for(path::in_place) : staged;
+    problem.element_size = size;
+    problem.base = session.base();
+    problem.touching_end = schedule::touching_length<Schedule>(p, problem.layout.pieces());
+    problem.non_temporal = call.bytes() >= non_temporal_bytes;
+    session.advance(schedule::walk_length<Schedule>(p, problem.layout.pieces()) + 1);
+    host_thread<Transport> policy(session, call);
+    if (in_place) {
+      session.touching_ends_at(problem.base + 1 + problem.touching_end);
+      mapped_executor<path::in_place, host_thread<Transport>> executor(policy, problem);
+      schedule::walk<Schedule>(p, problem.layout.pieces(), executor);
+      executor.leave();
+    } else {
+      mapped_executor<path::staged, host_thread<Transport>> executor(policy, problem);
+      schedule::walk<Schedule>(p, problem.layout.pieces(), executor);
+    }
+  });
+}
+
+}  // namespace toroid::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/algorithms.hpp>
+#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/core/element.hpp>
+#include <toroid/schedule/compose.hpp>
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace toroid {
+
+/// What an all-reduce would do, in words and numbers.
+struct call_plan {
+  std::string algorithm;       ///< "one-shot", "direct" or "ring"
+  std::string transport;       ///< the transport's name
+  std::string wire;            ///< element type that travels
+  std::size_t bytes = 0;       ///< length of the vector
+  int steps = 0;               ///< of the schedule
+  std::size_t bytes_sent = 0;  ///< by one rank, at most
+  std::size_t pieces_in_place = 0, piece_bytes_in_place = 0;  ///< where peers can reach all buffers
+  std::size_t pieces_staged = 0, piece_bytes_staged = 0;      ///< where one rank's cannot be reached
+  std::string why;
+
+  std::string text() const {
+    std::string all = algorithm + " over " + transport + ", " + std::to_string(bytes) + " bytes as " + wire + ": " +
+                      std::to_string(steps) + " steps, " + std::to_string(bytes_sent) + " bytes sent by a rank\n";
+    const auto path = [](const char* name, std::size_t pieces, std::size_t piece_bytes) {
+      return std::string("  ") + name + ": " + std::to_string(pieces) + (pieces == 1 ? " piece of " : " pieces of ") +
+             std::to_string(piece_bytes) + " bytes a block\n";
+    };
+    if (pieces_in_place != 0) all += path("in place", pieces_in_place, piece_bytes_in_place);
+    if (pieces_staged != 0) all += path("staged  ", pieces_staged, piece_bytes_staged);
+    return all + "  because " + why + "\n";
+  }
+};
+
+/// Prints a plan to any stream that takes strings.
+template <class Stream>
+auto operator<<(Stream& stream, const call_plan& plan) -> decltype(stream << std::declval<std::string>()) {
+  return stream << plan.text();
+}
+
+/// What all_reduce(comm, count elements of T, algorithm) would do, and why.
+///
+/// @tparam T  the element type
+/// @param comm   the group
+/// @param count  elements of the vector
+/// @param how    the algorithm that would be given
+/// @throws usage_error  where the call would
+///
+/// Cost: arithmetic. Not collective. Whether a call runs in place is settled in each call, by all ranks together: it
+/// does if every rank's buffers can be reached by its peers.
+///
+///     std::cout << toroid::plan(comm, 1000);
+template <class T = float, class Transport, algorithm Algorithm = automatic>
+call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm& how = {}) {
+  auto& transport = detail::access::session(comm).transport();
+  call_plan p;
+  p.transport = Transport::name;
+  p.wire = detail::element_name(detail::element_code<T>());
+  p.bytes = detail::bytes_of(count, sizeof(T), "plan");
+  const schedule::problem ranks{comm.rank(), comm.size(), 0};
+  const std::size_t others = static_cast<std::size_t>(comm.size() - 1);
+  const std::size_t block_bytes = longest_block(count, comm.size()) * sizeof(T);
+  const auto describe = [&]<class Schedule>(Schedule) {
+    p.steps = Schedule::steps(ranks);
+    const auto pieces = [&](detail::path path, std::size_t& number, std::size_t& bytes) {
+      const schedule::layout layout = detail::layout_for<Schedule>(path, ranks, count, sizeof(T),
+                                                                   detail::segment_bytes_of(how), transport.region_bytes());
+      number = layout.pieces();
+      bytes = layout.piece * sizeof(T);
+    };
+    pieces(detail::path::in_place, p.pieces_in_place, p.piece_bytes_in_place);
+    pieces(detail::path::staged, p.pieces_staged, p.piece_bytes_staged);
+    p.bytes_sent = 2 * others * block_bytes;
+  };
+  if constexpr (std::is_same_v<Algorithm, ring>) {
+    p.algorithm = "ring";
+    p.why = "it was asked for";
+    describe(schedule::ring_all_reduce{});
+  } else if (p.bytes <= transport::inline_bytes) {
+    p.algorithm = "one-shot";
+    p.steps = schedule::one_shot_all_reduce::steps(ranks);
+    p.bytes_sent = others * p.bytes;
+    p.why = "up to " + std::to_string(transport::inline_bytes) + " bytes travel beside the flag that announces them";
+  } else {
+    p.algorithm = "direct";
+    p.why = std::is_same_v<Algorithm, direct>
+                ? std::string("it was asked for")
+                : std::string("ranks map each other's memory, so every operand is read once and every result written once");
+    describe(schedule::direct_all_reduce{});
+  }
+  return p;
+}
+
+}  // namespace toroid

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/algorithms.hpp>
+#include <toroid/collective/detail/policies.hpp>
+#include <toroid/collective/detail/prepare.hpp>
+#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/core/buffer.hpp>
+#include <toroid/core/call_site.hpp>
+#include <toroid/schedule/compose.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace toroid {
+
+namespace detail {
+
+template <class Transport, class T, class First, class Second>
+void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const First& first,
+                    const Second& second, call_site at) {
+  using policies = chosen_policies<First, Second>;
+  using algorithm_type = typename policies::algorithm;
+  check_policies<T, typename policies::operation, algorithm_type>();
+  const policies given = policies::of(first, second);
+  auto& session = access::session(comm);
+  call_identity identity;
+  identity.collective = collective_kind::reduce_scatter;
+  identity.algorithm = algorithm_of<algorithm_type>;
+  identity.count = in.size();
+  identity.segment_bytes = segment_bytes_of(given.how);
+  identity.at = at;
+  check_span(in, "the input", identity);
+  check_span(out, "the result", identity);
+  const block own = block_of(in.size(), comm.size(), comm.rank());
+  if (out.size() != own.count)
+    refuse(identity.collective, at,
+           "the result has " + std::to_string(out.size()) + " elements, but this rank's block of " +
+               std::to_string(in.size()) + " has " + std::to_string(own.count) + " (toroid::block_of)");
+  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), -static_cast<std::ptrdiff_t>(own.begin * sizeof(T)),
+                identity);
+  collective_call call = erase<T>(identity, session.instructions(), &given.combine);
+  call.input = reinterpret_cast<const std::byte*>(in.data());
+  call.result = reinterpret_cast<std::byte*>(out.data());
+  call.result_is_block = true;
+  if constexpr (std::is_same_v<algorithm_type, ring>) {
+    run_mapped<schedule::ring_reduce_scatter>(session, call);
+  } else {
+    if (call.bytes() <= transport::inline_bytes)
+      run_inline<schedule::direct_reduce_scatter>(session, call);
+    else
+      run_mapped<schedule::direct_reduce_scatter>(session, call);
+  }
+}
+
+}  // namespace detail
+
+/// Combines the vectors of all ranks, element by element, and leaves one block of the result on each rank.
+///
+/// @tparam C  a communicator
+/// @tparam I,O  contiguous ranges of the same element
+/// @param comm  the group; all its ranks make the same call
+/// @param in    in: this rank's vector, the same length on all ranks, any alignment
+/// @param out   out: block_of(in.size(), comm.size(), comm.rank()).count elements. In place, it is that block of `in`;
+///              otherwise apart from it.
+/// @param first,second  an operator (default `sum`) and an algorithm (default `automatic`), in either order
+/// @throws usage_error  for a wrong length, a null buffer with elements, partial overlap; nothing has moved then
+/// @throws mismatch_error, timeout_error, peer_lost  the communicator is broken then, the result's content undefined
+///
+/// Cost: (p - 1)/p S bytes a rank for S bytes of input. Collective; one thread at a time per communicator.
+///
+///     std::vector<float> mine(toroid::block_of(g.size(), comm.size(), comm.rank()).count);
+///     toroid::reduce_scatter(comm, g, mine);
+template <group C, any_range I, any_range O, policy First = detail::not_given, policy Second = detail::not_given>
+void reduce_scatter(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
+                    call_site at = call_site::current()) {
+  detail::check_buffer<I>();
+  detail::check_output<O>();
+  detail::check_same_elements<I, O>();
+  const auto result = detail::as_span(out);
+  using T = typename decltype(result)::element_type;
+  detail::reduce_scatter(comm, std::span<const T>(detail::as_span(in)), result, first, second, at);
+}
+
+}  // namespace toroid

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/communicator/mapped_session.hpp>
+#include <toroid/communicator/options.hpp>
+#include <toroid/core/element.hpp>
+#include <toroid/core/error.hpp>
+#include <toroid/transport/mapped_transport.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace toroid {
+
+namespace detail {
+struct access;
+}
+
+/// A group of ranks over one transport, as seen by one of them.
+///
+/// Move-only. Made by run_threads, run_processes and their kind. One thread at a time may use a communicator;
+/// different communicators may be used from different threads freely. After an error other than usage_error it is
+/// broken: each further call throws the same error at once.
+///
+/// @tparam Transport  a mapped_transport
+template <class Transport>
+class communicator {
+ public:
+  using transport_type = Transport;
+
+  /// For launchers: takes over one rank's end of a group.
+  communicator(Transport transport, const options& chosen)
+      : m_session(std::make_unique<session>(std::move(transport), chosen)) {}
+  communicator(communicator&&) noexcept = default;
+  communicator& operator=(communicator&& other) noexcept {
+    if (this != &other) {
+      leave();
+      m_session = std::move(other.m_session);
+    }
+    return *this;
+  }
+  /// Not collective; returns at once. Peers that wait for this rank get peer_lost.
+  ~communicator() { leave(); }
+
+  /// This rank's number, in [0, size()).
+  int rank() const noexcept { return m_session->transport().rank(); }
+  /// Number of ranks.
+  int size() const noexcept { return m_session->transport().size(); }
+  /// Bytes of memory that this rank's end holds for messages, without what was taken by allocate().
+  std::size_t footprint() const noexcept {
+    return m_session->transport().footprint() + sizeof(session) + 2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
+  }
+
+ private:
+  friend detail::access;
+  using session = detail::mapped_session<Transport>;
+
+  void leave() noexcept {
+    if (m_session) m_session->leave();
+  }
+
+  std::unique_ptr<session> m_session;
+};
+
+namespace detail {
+
+/// How collectives reach into a communicator.
+struct access {
+  template <class Transport>
+  static mapped_session<Transport>& session(communicator<Transport>& comm) {
+    if (!comm.m_session) throw usage_error("toroid: this communicator has been moved from");
+    return *comm.m_session;
+  }
+};
+
+template <class T>
+inline constexpr bool is_communicator = false;
+template <class Transport>
+inline constexpr bool is_communicator<communicator<Transport>> = true;
+
+/// count * size, or usage_error where that does not fit.
+inline std::size_t bytes_of(std::size_t count, std::size_t size, const char* operation) {
+  if (size != 0 && count > std::numeric_limits<std::size_t>::max() / size / 2)
+    throw usage_error(std::string("toroid: ") + operation + ": " + std::to_string(count) + " elements of " +
+                      std::to_string(size) + " bytes are more than can be addressed");
+  return count * size;
+}
+
+}  // namespace detail
+
+/// What can be passed as the group of a collective.
+template <class C>
+concept group = detail::is_communicator<std::remove_cvref_t<C>> && !std::is_const_v<std::remove_reference_t<C>>;
+
+/// Memory that the peers of a communicator can read and write in place, so that collectives need no copies.
+///
+/// @tparam T  an element
+/// @param comm   the communicator that the memory shall be used with
+/// @param count  number of elements
+/// @return `count` zeroed elements, aligned to 128 bytes (4096 from 4 KiB); they live until deallocate() or the end of
+///         the communicator
+/// @throws usage_error  if the size cannot be addressed; system_error if there is not that much memory
+///
+/// Not collective: ranks may allocate different sizes at different times. One thread at a time.
+template <element T, class Transport>
+std::span<T> allocate(communicator<Transport>& comm, std::size_t count) {
+  const std::size_t bytes = detail::bytes_of(count, sizeof(T), "allocate");
+  void* const memory = detail::access::session(comm).transport().allocate(bytes);
+  return {static_cast<T*>(memory), count};
+}
+
+/// Gives memory from allocate() back; no collective may be using it.
+///
+/// @param elements  exactly what allocate() returned
+/// @throws usage_error  if it did not come from this communicator
+template <element T, class Transport>
+void deallocate(communicator<Transport>& comm, std::span<T> elements) {
+  detail::access::session(comm).transport().deallocate(elements.data(), elements.size_bytes());
+}
+
+}  // namespace toroid

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sched.h>
+#include <toroid/communicator/call.hpp>
+#include <toroid/communicator/options.hpp>
+#include <toroid/core/detail/instruction_sets.hpp>
+#include <toroid/core/error.hpp>
+#include <toroid/transport/futex.hpp>
+#include <toroid/transport/mapped_transport.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace toroid::detail {
+
+/// What a rank remembers between calls over a mapped transport: how many there were, whether the group still works,
+/// and the rules of entering and failing a call.
+template <mapped_transport Transport>
+class mapped_session {
+ public:
+  mapped_session(Transport transport, const options& o)
+      : m_transport(std::move(transport)),
+        m_options(o),
+        m_sources(static_cast<std::size_t>(m_transport.size()) + 1),
+        m_destinations(static_cast<std::size_t>(m_transport.size()) + 1),
+        m_instructions(detected_instruction_set()) {}
+
+  Transport& transport() noexcept { return m_transport; }
+  const Transport& transport() const noexcept { return m_transport; }
+  const options& chosen() const noexcept { return m_options; }
+  instruction_set instructions() const noexcept { return m_instructions; }
+  transport::wait_context& context() noexcept { return m_context; }
+  std::uint64_t call() const noexcept { return m_call; }
+  const std::byte** sources() noexcept { return m_sources.data(); }
+  std::byte** destinations() noexcept { return m_destinations.data(); }
+
+  /// Begins a call: after this the rank may write its entry, and nobody reads the one before last any more.
+  void begin(const call_identity& identity) {
+    if (m_failure) [[unlikely]] std::rethrow_exception(m_failure);
+    m_context.operation = name_of(identity.collective);
+    m_context.call = ++m_call;
+    m_context.step = 0;
+    m_context.bytes_done = 0;
+    m_context.at = identity.at;
+    m_touching_end = 0;
+    if (m_all_entered + 1 < m_call) [[unlikely]] wait_for_previous_entries();
+    m_now = identity.signature();
+  }
+
+  transport::entry& own_entry() noexcept { return entry_of(m_transport.rank()); }
+  transport::entry& entry_of(int rank) noexcept { return m_transport.box(rank).entries[m_call & 1]; }
+
+  /// Publishes the own entry.
+  void publish_entry() {
+    transport::entry& mine = own_entry();
+    mine.signature = m_now;
+    const std::uint64_t attention = m_transport.signal(mine.sequence, m_call);
+    // A rank that fails a call waits for those inside; whoever enters later must see the mark here and touch nothing.
+    if ((attention & transport::group_state::broken_bit) != 0) [[unlikely]] m_transport.throw_broken(m_context);
+  }
+
+  /// Waits until `rank` has entered the same call.
+  transport::entry& wait_for_entry(int rank, const call_identity& identity) {
+    transport::entry& theirs = entry_of(rank);
+    m_transport.wait(rank, theirs.sequence, m_call, m_context);
+    if (m_options.checking == check::calls && theirs.signature != m_now) [[unlikely]] throw_mismatch(rank, identity, m_call);
+    return theirs;
+  }
+
+  /// To be called once entries of all ranks have been waited for.
+  void all_have_entered() noexcept { m_all_entered = m_call; }
+
+  /// Numbers the steps of a call: progress base + t + 1 means that all before time t are done.
+  std::uint64_t base() const noexcept { return m_ticks; }
+  void touching_ends_at(std::uint64_t progress) noexcept { m_touching_end = progress; }
+  void advance(std::uint64_t ticks) noexcept { m_ticks += ticks; }
+
+  /// Runs the moving part of a call. If it throws, the group is broken, and it only returns to the caller once no peer
+  /// can be inside the caller's buffers any more.
+  template <class Body>
+  void guarded(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  /// Tells the peers that this rank will take part in nothing any more.
+  void leave() noexcept {
+    m_transport.box(m_transport.rank()).left.store(1, std::memory_order_release);  // pairs with long waits
+    m_transport.order_against_signals();
+    m_transport.wake_sleepers();
+  }
+
+  /// Breaks the group because this rank's own code has failed.
+  void fail(const std::string& why) noexcept {
+    m_transport.break_group(transport::failure::lost, m_transport.rank(), why);
+  }
+
+  /// Starts counting elsewhere, to test what happens after a great many calls. Every rank does so before the first.
+  void start_at(std::uint64_t calls, std::uint64_t ticks) noexcept {
+    m_call = m_all_entered = calls;
+    m_ticks = ticks;
+    transport::mailbox& mine = m_transport.box(m_transport.rank());
+    for (auto& entry : mine.entries) entry.sequence.store(calls, std::memory_order_release);
+    mine.progress.store(ticks, std::memory_order_release);
+  }
+
+ private:
+  /// An entry may be overwritten two calls later, when all have left it: they have if they entered the next call.
+  [[gnu::noinline]] void wait_for_previous_entries() {
+    const std::uint64_t previous = m_call - 1;
+    guarded([&] {
+      for (int r = 0; r < m_transport.size(); ++r) {
+        if (r == m_transport.rank()) continue;
+        transport::entry& theirs = m_transport.box(r).entries[previous & 1];
+        m_transport.wait(r, theirs.sequence, previous, m_context);
+        if (m_options.checking == check::calls && theirs.signature != m_now) {
+          call_identity unknown;
+          unknown.at = m_context.at;
+          throw_mismatch(r, unknown, previous);
+        }
+      }
+    });
+    m_all_entered = previous;
+  }
+
+  [[noreturn, gnu::noinline, gnu::cold]] void throw_mismatch(int rank, const call_identity& identity, std::uint64_t call) {
+    transport::mailbox& mine = m_transport.box(m_transport.rank());
+    const std::string own = call == m_call ? identity.describe() : "the call before the one at " + std::string(identity.at.file) +
+                                                                       ":" + std::to_string(identity.at.line);
+    std::strncpy(mine.description, own.c_str(), sizeof mine.description - 1);
+    mine.described.store(m_call, std::memory_order_release);  // pairs with the acquire load below
+    const transport::mailbox& other = m_transport.box(rank);
+    const std::int64_t patience = 200'000'000;
+    const std::int64_t began = transport::detail::monotonic_nanoseconds();
+    bool described = false;
+    while (!(described = other.described.load(std::memory_order_acquire) >= call) &&
+           transport::detail::monotonic_nanoseconds() - began < patience)
+      sched_yield();
+    const std::string text = "ranks disagree in call " + std::to_string(call) + ": rank " +
+                             std::to_string(m_transport.rank()) + " called " + own + "; rank " + std::to_string(rank) +
+                             " called " + (described ? std::string(other.description) : std::string("something else"));
+    m_transport.break_group(transport::failure::mismatch, rank, text);
+    throw mismatch_error("toroid: " + text);
+  }
+
+  [[gnu::noinline, gnu::cold]] void give_up() noexcept {
+    m_failure = std::current_exception();
+    transport::mailbox& mine = m_transport.box(m_transport.rank());
+    mine.abandoned.store(m_call, std::memory_order_release);  // pairs with drain()
+    if (!m_transport.broken())
+      m_transport.break_group(transport::failure::lost, m_transport.rank(),
+                              "rank " + std::to_string(m_transport.rank()) + " has failed in " + m_context.operation);
+    m_transport.order_against_signals();
+    m_transport.wake_sleepers();
+    if constexpr (Transport::must_drain) drain();
+  }
+
+  /// Waits for peers that are inside this call: they may be reading or writing the caller's buffers. Those that come
+  /// later find the group broken before they touch anything.
+  void drain() noexcept {
+    for (int r = 0; r < m_transport.size(); ++r) {
+      if (r == m_transport.rank()) continue;
+      const transport::mailbox& box = m_transport.box(r);
+      const auto inside = [&] {
+        if (box.entries[m_call & 1].sequence.load(std::memory_order_seq_cst) != m_call) return false;
+        if (box.abandoned.load(std::memory_order_acquire) >= m_call) return false;
+        if (box.left.load(std::memory_order_acquire) != 0) return false;
+        return m_touching_end == 0 || box.progress.load(std::memory_order_acquire) < m_touching_end;
+      };
+      while (inside()) sched_yield();
+    }
+  }
+
+  Transport m_transport;
+  options m_options;
+  std::uint64_t m_call = 0;         ///< number of the current or last call
+  std::uint64_t m_all_entered = 0;  ///< last call that all ranks are known to have entered
+  std::uint64_t m_ticks = 0;        ///< steps counted over all calls
+  std::uint64_t m_touching_end = 0;
+  std::uint64_t m_now = 0;  ///< signature of this call
+  transport::wait_context m_context;
+  std::vector<const std::byte*> m_sources;
+  std::vector<std::byte*> m_destinations;
+  instruction_set m_instructions;
+  std::exception_ptr m_failure;
+};
+
+}  // namespace toroid::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/core/reduction.hpp>
+
+namespace toroid::detail {
+
+#if defined(__x86_64__)
+
+/// Whether half-precision conversions are there. Asked of the processor itself, since compilers differ in knowing the name.
+inline bool has_f16c() noexcept {
+  unsigned a = 1, b = 0, c = 0, d = 0;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  return (c >> 29 & 1u) != 0;
+}
+
+/// The widest instruction set that both this processor and its operating system support.
+inline instruction_set detected_instruction_set() noexcept {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !has_f16c()) return instruction_set::baseline;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
+    return instruction_set::avx512;
+  return instruction_set::avx2;
+}
+
+#else
+
+inline instruction_set detected_instruction_set() noexcept { return instruction_set::baseline; }
+
+#endif
+
+}  // namespace toroid::detail

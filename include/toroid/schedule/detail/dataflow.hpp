@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/schedule/detail/expressions.hpp>
+#include <toroid/schedule/detail/unrolled.hpp>
+#include <toroid/schedule/operation.hpp>
+#include <toroid/schedule/verification.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace toroid::schedule::detail {
+
+inline const char* name_of(place where) {
+  return where == place::input ? "input" : where == place::slot ? "slot" : "delivered";
+}
+
+/// Whether rank r's part of a collective's input (result) covers block b.
+inline bool input_has(collective_kind kind, int root, int rank, int block) {
+  if (kind == collective_kind::all_gather) return block == rank;
+  return kind != collective_kind::broadcast || rank == root;
+}
+inline bool result_has(collective_kind kind, int rank, int block) {
+  return kind != collective_kind::reduce_scatter || block == rank;
+}
+inline bool combines(collective_kind kind) {
+  return kind == collective_kind::all_reduce || kind == collective_kind::reduce_scatter;
+}
+
+/// Which values flow where, if every message arrives: sends and receives are matched, values are computed
+/// symbolically, and the result is compared with what the collective promises.
+class dataflow {
+ public:
+  static constexpr std::size_t own_input = std::numeric_limits<std::size_t>::max();
+
+  dataflow(const unrolled& u, collective_kind kind, bool in_rank_order)
+      : m_u(u), m_kind(kind), m_in_rank_order(in_rank_order), m_values(u.ranks) {}
+
+  std::optional<violation> run() {
+    if (auto found = check_operations()) return found;
+    lay_out();
+    std::vector<message> sent;
+    for (int step = 0; step <= m_u.steps; ++step) {  // one beyond the last: nothing may be under way then
+      if (auto found = match(sent, step)) return found;
+      if (step == m_u.steps) break;
+      if (auto found = compute(step)) return found;
+      sent = sends_of(step);
+    }
+    return check_result();
+  }
+
+  /// The value that operation `op` computes for its `index`-th block.
+  int value_of(std::size_t op, int index) const { return m_computed[m_first_value[op] + static_cast<std::size_t>(index)]; }
+  int result_of(int rank, int block) const { return m_result[place_of(rank, block)]; }
+  const expressions& values() const { return m_values; }
+
+ private:
+  /// A value under way, as its sender or as its receiver sees it.
+  struct message {
+    int from;
+    int to;
+    block_range blocks;
+    place at;
+    std::size_t op;       // of whoever looks at it
+    std::size_t operand;  // which operand of the receiver's operation
+
+    auto ends() const { return std::tuple(from, to); }
+    auto key() const { return std::tuple(from, to, blocks.first, blocks.count, at); }
+    friend bool operator<(const message& a, const message& b) { return a.key() < b.key(); }
+  };
+
+  std::size_t place_of(int rank, int block) const {
+    return static_cast<std::size_t>(rank) * static_cast<std::size_t>(m_u.blocks) + static_cast<std::size_t>(block);
+  }
+
+  /// What makes no sense for one operation alone.
+  std::optional<violation> check_operations() const {
+    for (int step = 0; step < m_u.steps; ++step)
+      for (int rank = 0; rank < m_u.ranks; ++rank)
+        for (const operation& op : m_u.of(step, rank))
+          if (auto wrong = check_operation(rank, op)) return violation{rank, step, op.blocks.first, *wrong};
+    return {};
+  }
+
+  std::optional<std::string> check_operation(int rank, const operation& op) const {
+    const int ranks = m_u.ranks;
+    const int first = op.blocks.first;
+    if (first < 0 || op.blocks.count < 1 || first > m_u.blocks - op.blocks.count)
+      return "blocks " + std::to_string(first) + " to " + std::to_string(first + op.blocks.count - 1) + " of " +
+             std::to_string(m_u.blocks);
+    for (const peers& set : {op.from, op.to}) {
+      if (set.count < 1) return &set == &op.from ? "an operation without operands" : "an operation without destinations";
+      if (set.count > ranks / std::gcd(set.step, ranks)) return "a set of peers names a rank twice";
+    }
+    const bool reads_own = op.from.contains(rank, ranks);
+    const bool keeps = op.to.contains(rank, ranks);
+    const bool receives = op.from.count > (reads_own ? 1 : 0);
+    const bool sends = op.to.count > (keeps ? 1 : 0);
+    if (sends && op.at == place::input && receives)
+      return "peers are told to read this rank's input, but the value is another";
+    if (receives && op.theirs == place::delivered) {
+      if (op.from.count > 1) return "a delivered value is final, and cannot be an operand";
+      if (!keeps) return "a value was delivered to this rank, which does not keep it";
+    }
+    for (int b = first; b < first + op.blocks.count; ++b) {
+      if (reads_own && !input_has(m_kind, m_u.root, rank, b)) return "reads an input block that the call does not have";
+      for (int i = 0; i < op.to.count; ++i) {
+        const int to = op.to.at(i, ranks);
+        if ((to == rank || op.at == place::delivered) && !result_has(m_kind, to, b))
+          return "writes a block that the result of rank " + std::to_string(to) + " does not have";
+      }
+    }
+    return {};
+  }
+
+  void lay_out() {
+    for (const operation& op : m_u.operations) {
+      m_first_value.push_back(m_computed.size());
+      m_computed.resize(m_computed.size() + static_cast<std::size_t>(op.blocks.count), expressions::none);
+      m_first_operand.push_back(m_operands.size());
+      m_operands.resize(m_operands.size() + static_cast<std::size_t>(op.from.count), own_input);
+    }
+    m_result.assign(static_cast<std::size_t>(m_u.ranks) * static_cast<std::size_t>(m_u.blocks), expressions::none);
+    if (m_kind == collective_kind::broadcast)
+      for (int b = 0; b < m_u.blocks; ++b) m_result[place_of(m_u.root, b)] = m_u.root;
+  }
+
+  std::vector<message> sends_of(int step) const {
+    std::vector<message> found;
+    for (int rank = 0; rank < m_u.ranks; ++rank) {
+      for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
+        const operation& op = m_u.operations[o];
+        for (int i = 0; i < op.to.count; ++i)
+          if (const int to = op.to.at(i, m_u.ranks); to != rank) found.push_back({rank, to, op.blocks, op.at, o, 0});
+      }
+    }
+    return found;
+  }
+
+  std::vector<message> receives_of(int step) const {
+    std::vector<message> found;
+    for (int rank = 0; rank < m_u.ranks; ++rank) {
+      for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
+        const operation& op = m_u.operations[o];
+        for (int i = 0; i < op.from.count; ++i)
+          if (const int from = op.from.at(i, m_u.ranks); from != rank)
+            found.push_back({from, rank, op.blocks, op.theirs, o, m_first_operand[o] + static_cast<std::size_t>(i)});
+      }
+    }
+    return found;
+  }
+
+  /// What was sent in the step before is what is received in `step`, one for one.
+  std::optional<violation> match(std::vector<message>& sent, int step) {
+    std::vector<message> received = step < m_u.steps ? receives_of(step) : std::vector<message>{};
+    std::sort(sent.begin(), sent.end());
+    std::sort(received.begin(), received.end());
+    for (std::size_t i = 0; i < std::max(sent.size(), received.size()); ++i) {
+      const bool have_sent = i < sent.size(), have_received = i < received.size();
+      if (have_sent && have_received && sent[i].key() == received[i].key()) {
+        m_operands[received[i].operand] = sent[i].op;
+        continue;
+      }
+      return mismatch(have_sent ? &sent[i] : nullptr, have_received ? &received[i] : nullptr, step);
+    }
+    return {};
+  }
+
+  /// Both lists are sorted, so the smaller of the first two that differ has no partner.
+  static std::optional<violation> mismatch(const message* sent, const message* received, int step) {
+    const auto blocks_of = [](const message& m) {
+      return m.blocks.count == 1 ? "block " + std::to_string(m.blocks.first)
+                                 : "blocks " + std::to_string(m.blocks.first) + " to " +
+                                       std::to_string(m.blocks.first + m.blocks.count - 1);
+    };
+    if (sent && received && sent->ends() == received->ends()) {
+      const std::string from = std::to_string(sent->from);
+      if (sent->blocks.first != received->blocks.first || sent->blocks.count != received->blocks.count)
+        return violation{received->to, step, received->blocks.first,
+                         "wrong block: receives " + blocks_of(*received) + " from rank " + from + ", which sent " +
+                             blocks_of(*sent)};
+      return violation{received->to, step, received->blocks.first,
+                       std::string("wrong place: expects the value of rank ") + from + " at " + name_of(received->at) +
+                           ", which put it at " + name_of(sent->at)};
+    }
+    if (sent && (!received || *sent < *received))
+      return violation{sent->from, step - 1, sent->blocks.first,
+                       "sent to rank " + std::to_string(sent->to) + ", which does not receive it in step " +
+                           std::to_string(step)};
+    return violation{received->to, step, received->blocks.first,
+                     "receives from rank " + std::to_string(received->from) + " what was not sent in step " +
+                         std::to_string(step - 1)};
+  }
+
+  std::optional<violation> compute(int step) {
+    for (int rank = 0; rank < m_u.ranks; ++rank) {
+      for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
+        const operation& op = m_u.operations[o];
+        for (int i = 0; i < op.blocks.count; ++i)
+          if (auto wrong = compute(o, rank, i)) return violation{rank, step, op.blocks.first + i, *wrong};
+      }
+    }
+    return {};
+  }
+
+  std::optional<std::string> compute(std::size_t o, int rank, int index) {
+    const operation& op = m_u.operations[o];
+    int value = expressions::none;
+    for (int i = 0; i < op.from.count; ++i) {
+      const std::size_t source = m_operands[m_first_operand[o] + static_cast<std::size_t>(i)];
+      const int operand = source == own_input ? rank : value_of(source, index);
+      if (op.reduces() && m_values.finished(operand)) return "a value that was complete is combined with others";
+      value = value == expressions::none ? operand : m_values.combine(value, operand);
+    }
+    if (op.completes) {
+      if (!combines(m_kind)) return "completes is set, but nothing is combined";
+      if (m_values.finished(value)) return "completes is set a second time";
+      if (!m_values.complete(value))
+        return "completes is set, but the value does not hold every contribution once: " + m_values.text(value);
+      value = m_values.finish(value);
+    } else if (combines(m_kind) && m_values.complete(value) && !m_values.finished(value)) {
+      return "completes is missing: the value holds all contributions";
+    }
+    m_computed[m_first_value[o] + static_cast<std::size_t>(index)] = value;
+    if (op.to.contains(rank, m_u.ranks)) m_result[place_of(rank, op.blocks.first + index)] = value;
+    return {};
+  }
+
+  std::optional<violation> check_result() const {
+    for (int b = 0; b < m_u.blocks; ++b) {
+      for (int rank = 0; rank < m_u.ranks; ++rank) {
+        if (!result_has(m_kind, rank, b)) continue;
+        const int value = result_of(rank, b);
+        if (value == expressions::none) return violation{rank, -1, b, "the result never gets this block"};
+        if (!combines(m_kind)) {
+          const int owner = m_kind == collective_kind::broadcast ? m_u.root : b;
+          if (value != owner)
+            return violation{rank, -1, b,
+                             "the result ends with the contribution of " + m_values.text(value) + ", not of rank " +
+                                 std::to_string(owner)};
+          continue;
+        }
+        if (!m_values.finished(value))
+          return violation{rank, -1, b,
+                           "the result ends without every contribution once: " + m_values.text(value)};
+        const bool everywhere = m_kind == collective_kind::all_reduce;
+        if (everywhere && value != result_of(0, b))
+          return violation{rank, -1, b,
+                           "wrong order: combines " + m_values.text(value) + ", and rank 0 combines " +
+                               m_values.text(result_of(0, b))};
+        const std::vector<int> order = m_values.order(value);
+        if (m_in_rank_order && !std::is_sorted(order.begin(), order.end()))
+          return violation{rank, -1, b, "wrong order: combines " + m_values.text(value) + ", not in rank order"};
+      }
+    }
+    return {};
+  }
+
+  const unrolled& m_u;
+  collective_kind m_kind;
+  bool m_in_rank_order;
+  expressions m_values;
+  std::vector<std::size_t> m_first_value;    // per operation
+  std::vector<int> m_computed;               // per operation and block
+  std::vector<std::size_t> m_first_operand;  // per operation
+  std::vector<std::size_t> m_operands;       // per operation and operand: the operation that sent it, or own_input
+  std::vector<int> m_result;                 // per rank and block, in the end
+};
+
+}  // namespace toroid::schedule::detail

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/schedule/detail/dataflow.hpp>
+#include <toroid/schedule/detail/unrolled.hpp>
+#include <toroid/schedule/operation.hpp>
+#include <toroid/schedule/verification.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace toroid::schedule::detail {
+
+/// Where ranks find each other's values.
+enum class value_path {
+  staged,  ///< every value goes through a slot of its sender (or a message)
+  direct,  ///< inputs are read where they stand, delivered values are written where they belong; the rest uses slots
+};
+
+struct execution_options {
+  value_path path = value_path::staged;
+  bool in_place = false;  ///< input and result are the same memory
+  int depth = 2;          ///< slots a rank has
+  int pieces = 1;         ///< walked as schedule/walk.hpp walks them
+};
+
+/// Runs all ranks beside each other under the rules by which executors wait, and no others:
+///
+/// * a rank enters when all have entered;
+/// * before an operation that has an operand of rank q in a slot (on the staged path: any operand of q; on the direct
+///   one: a delivered one too), it waits until q has finished the time before;
+/// * before it writes a slot at time t, it waits until whoever read what stood there has finished reading: what was put
+///   there at time u is read at time u + 1;
+/// * on the direct path, after the last touching time, it waits until all ranks have finished it.
+///
+/// Vector clocks tell which accesses these waits order. That they are waits for what happened at a given time, never for
+/// "whatever comes next", makes one run stand for all: any other interleaving has the same order between accesses.
+/// Operations of one rank at one time count as unordered, so that an executor may run them side by side.
+class execution {
+ public:
+  execution(const unrolled& u, const dataflow& flow, collective_kind kind, execution_options o)
+      : m_u(u),
+        m_flow(flow),
+        m_kind(kind),
+        m_o(o),
+        m_times(u.pipelined ? o.pieces + u.steps - 1 : o.pieces * u.steps),
+        m_touching(m_times - (u.steps - u.touching_steps)),
+        m_done(as_index(u.ranks), 0),
+        m_clocks(as_index(u.ranks) * as_index(m_times) * as_index(u.ranks), 0),
+        m_memory(as_index(u.ranks) * as_index(o.pieces) * as_index(u.blocks) * 2),
+        m_slots(as_index(u.ranks) * as_index(o.depth)) {
+    for (int r = 0; r < u.ranks; ++r)
+      for (int k = 0; k < o.pieces; ++k)
+        for (int b = 0; b < u.blocks; ++b)
+          if (input_has(kind, u.root, r, b)) input(r, k, b).value = r;
+  }
+
+  std::optional<violation> run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < m_u.ranks; ++rank) {
+        while (done(rank) < m_times && !obstacle(rank)) {
+          if (auto found = advance(rank)) return found;
+          moved = true;
+        }
+      }
+    }
+    for (int rank = 0; rank < m_u.ranks; ++rank)
+      if (done(rank) < m_times) return deadlock(rank);
+    return check_result();
+  }
+
+ private:
+  using clock = std::vector<int>;  // per rank: that many of its times lie before
+
+  struct access {
+    int rank;
+    int time;
+    int step;
+    std::size_t op;
+    bool writes;
+  };
+  struct location {
+    int value = expressions::none;
+    std::vector<access> accesses;
+  };
+  struct slot {
+    int last_time = -1;  // at which its owner wrote it
+    std::vector<access> accesses;
+  };
+  struct awaited {
+    int rank;
+    int time;
+  };
+
+  static constexpr std::size_t as_index(int i) { return static_cast<std::size_t>(i); }
+
+  int& done(int rank) { return m_done[as_index(rank)]; }
+  int* finished(int rank, int time) {
+    return m_clocks.data() + (as_index(rank) * as_index(m_times) + as_index(time)) * as_index(m_u.ranks);
+  }
+  location& input(int rank, int piece, int block) {
+    return m_memory[((as_index(rank) * as_index(m_o.pieces) + as_index(piece)) * as_index(m_u.blocks) + as_index(block)) * 2];
+  }
+  location& result(int rank, int piece, int block) {
+    return m_o.in_place ? input(rank, piece, block) : *(&input(rank, piece, block) + 1);
+  }
+  slot& slot_of(int rank, int time) {
+    return m_slots[as_index(rank) * as_index(m_o.depth) + as_index(time % m_o.depth)];
+  }
+
+  /// Calls visit(step, piece, op) for all that a rank does at a time, until it returns true.
+  template <class Visit>
+  bool any_at(int rank, int time, Visit visit) const {
+    const auto any_in = [&](int step, int piece) {
+      for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o)
+        if (visit(step, piece, o)) return true;
+      return false;
+    };
+    if (!m_u.pipelined) return any_in(time % m_u.steps, time / m_u.steps);
+    for (int step = std::max(0, time - m_o.pieces + 1); step <= std::min(m_u.steps - 1, time); ++step)
+      if (any_in(step, time - step)) return true;
+    return false;
+  }
+
+  bool waits_for_operands(const operation& op) const {
+    return m_o.path == value_path::staged || op.theirs != place::input;
+  }
+  bool uses_slot(const operation& op) const { return m_o.path == value_path::staged || op.at == place::slot; }
+
+  /// Calls visit(awaited) for all that an operation has to wait for, until it returns true.
+  template <class Visit>
+  bool any_awaited(int rank, int time, const operation& op, Visit visit) {
+    if (waits_for_operands(op))
+      for (int i = 0; i < op.from.count; ++i)
+        if (const int q = op.from.at(i, m_u.ranks); q != rank && visit(awaited{q, time - 1})) return true;
+    const int used = slot_of(rank, time).last_time;
+    if (!uses_slot(op) || used < 0 || used == time) return false;
+    return any_at(rank, used, [&](int, int, std::size_t o) {
+      const operation& then = m_u.operations[o];
+      if (!uses_slot(then)) return false;
+      for (int i = 0; i < then.to.count; ++i)
+        if (const int q = then.to.at(i, m_u.ranks); q != rank && visit(awaited{q, used + 1})) return true;
+      return false;
+    });
+  }
+
+  bool leaves_buffers(int time) const { return m_o.path == value_path::direct && time == m_touching && time > 0; }
+  bool has_finished(const awaited& a) { return done(a.rank) > a.time; }
+
+  /// Something that a rank has to wait for before it can do its next time.
+  std::optional<awaited> obstacle(int rank) {
+    std::optional<awaited> found;
+    const auto missing = [&](const awaited& a) {
+      if (has_finished(a)) return false;
+      found = a;
+      return true;
+    };
+    const int time = done(rank);
+    if (leaves_buffers(time))
+      for (int q = 0; q < m_u.ranks; ++q)
+        if (missing({q, time - 1})) return found;
+    any_at(rank, time,
+           [&](int, int, std::size_t o) { return any_awaited(rank, time, m_u.operations[o], missing); });
+    return found;
+  }
+
+  void join(clock& into, int rank, int time) {
+    const int* from = finished(rank, time);
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+  }
+
+  std::optional<violation> advance(int rank) {
+    const int time = done(rank);
+    clock before(as_index(m_u.ranks), 0);
+    if (time > 0) join(before, rank, time - 1);
+    if (leaves_buffers(time))
+      for (int q = 0; q < m_u.ranks; ++q) join(before, q, time - 1);
+    clock after = before;
+    std::optional<violation> found;
+    bool fills_slot = false;
+    any_at(rank, time, [&](int step, int piece, std::size_t o) {
+      const operation& op = m_u.operations[o];
+      clock now = before;
+      any_awaited(rank, time, op, [&](const awaited& a) {
+        join(now, a.rank, a.time);
+        return false;
+      });
+      found = perform(rank, time, step, piece, o, now);
+      for (std::size_t i = 0; i < after.size(); ++i) after[i] = std::max(after[i], now[i]);
+      fills_slot = fills_slot || (uses_slot(op) && sends(rank, op));
+      return found.has_value();
+    });
+    if (fills_slot) slot_of(rank, time).last_time = time;
+    after[as_index(rank)] = time + 1;
+    std::copy(after.begin(), after.end(), finished(rank, time));
+    done(rank) = time + 1;
+    return found;
+  }
+
+  bool sends(int rank, const operation& op) const { return op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0); }
+
+  std::optional<violation> perform(int rank, int time, int step, int piece, std::size_t o, const clock& now) {
+    const operation& op = m_u.operations[o];
+    const bool staged = m_o.path == value_path::staged;
+    const bool keeps = op.to.contains(rank, m_u.ranks);
+    const bool receives = op.from.count > (op.from.contains(rank, m_u.ranks) ? 1 : 0);
+    // Peers read an announced input for themselves, and a delivered value has been put into the own result already.
+    const bool announces_only = !staged && op.at == place::input && !keeps;
+    const bool already_kept = !staged && receives && op.theirs == place::delivered;
+    const access reads{rank, time, step, o, false}, writes{rank, time, step, o, true};
+    for (int b = 0; b < op.blocks.count; ++b) {
+      const int block = op.blocks.first + b;
+      const int value = m_flow.value_of(o, b);
+      for (int i = 0; i < op.from.count && !announces_only; ++i) {
+        const int q = op.from.at(i, m_u.ranks);
+        std::optional<violation> found;
+        if (q == rank || (!staged && op.theirs == place::input))
+          found = touch(input(q, piece, block), q, block, "input", reads, now, q);
+        else if (!staged && op.theirs == place::delivered)
+          found = touch(result(rank, piece, block), rank, block, "result", reads, now, value);
+        else
+          found = touch(slot_of(q, time - 1), q, block, reads, now);
+        if (found) return found;
+      }
+      for (int i = 0; i < op.to.count; ++i) {
+        const int q = op.to.at(i, m_u.ranks);
+        std::optional<violation> found;
+        if (q == rank ? !already_kept : !staged && op.at == place::delivered)
+          found = touch(result(q, piece, block), q, block, "result", writes, now, value);
+        else if (q != rank && uses_slot(op))
+          found = touch(slot_of(rank, time), rank, block, writes, now);
+        if (found) return found;
+      }
+    }
+    return {};
+  }
+
+  /// An access to a user's buffer. A read has to find `value`, a write leaves it.
+  std::optional<violation> touch(location& at, int owner, int block, const char* buffer, const access& a,
+                                 const clock& now, int value) {
+    if (a.rank != owner && a.step >= m_u.touching_steps)
+      return violation{a.rank, a.step, block,
+                       "touching_steps is too small: this step works in the " + std::string(buffer) + " of rank " +
+                           std::to_string(owner)};
+    for (const access& other : at.accesses) {
+      if ((!a.writes && !other.writes) || other.op == a.op || happened_before(other, now)) continue;
+      return conflict(a, other, block, std::string(buffer) + " of rank " + std::to_string(owner));
+    }
+    at.accesses.push_back(a);
+    if (a.writes) {
+      at.value = value;
+    } else if (at.value != value) {
+      return violation{a.rank, a.step, block,
+                       "reads the " + std::string(buffer) + " of rank " + std::to_string(owner) +
+                           " after it has been overwritten" + how()};
+    }
+    return {};
+  }
+
+  /// An access to a slot. Its owner puts the values of one time side by side.
+  std::optional<violation> touch(slot& at, int owner, int block, const access& a, const clock& now) {
+    for (const access& other : at.accesses) {
+      if (a.writes == other.writes || happened_before(other, now)) continue;
+      return conflict(a, other, block, "slot of rank " + std::to_string(owner));
+    }
+    // Older accesses lie before this write, and so before whatever is ordered after it.
+    if (a.writes && !at.accesses.empty() && at.accesses.back().time != a.time) at.accesses.clear();
+    at.accesses.push_back(a);
+    return {};
+  }
+
+  static bool happened_before(const access& other, const clock& now) { return now[as_index(other.rank)] > other.time; }
+
+  std::optional<violation> conflict(const access& a, const access& other, int block, const std::string& where) const {
+    return violation{a.rank, a.step, block,
+                     std::string(a.writes ? "writes" : "reads") + " the " + where + " while step " +
+                         std::to_string(other.step) + " of rank " + std::to_string(other.rank) + " may " +
+                         (other.writes ? "write" : "read") + " it" + how()};
+  }
+
+  /// Each stuck rank waits for another stuck one, so following them leads round a circle.
+  violation deadlock(int rank) {
+    std::vector<char> seen(as_index(m_u.ranks), 0);
+    while (!seen[as_index(rank)]) {
+      seen[as_index(rank)] = 1;
+      rank = obstacle(rank)->rank;
+    }
+    const int first = rank;
+    std::string text = "deadlock: it";
+    do {
+      const awaited next = *obstacle(rank);
+      text += std::string(rank == first ? "" : ", which") + " waits for rank " + std::to_string(next.rank) +
+              " to finish time " + std::to_string(next.time);
+      rank = next.rank;
+    } while (rank != first);
+    return {first, done(first) % m_u.steps, -1, text + how()};
+  }
+
+  std::optional<violation> check_result() {
+    for (int rank = 0; rank < m_u.ranks; ++rank)
+      for (int k = 0; k < m_o.pieces; ++k)
+        for (int b = 0; b < m_u.blocks; ++b)
+          if (result_has(m_kind, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
+            return violation{rank, -1, b,
+                             "the result ends with " + m_flow.values().text(result(rank, k, b).value) + how()};
+    return {};
+  }
+
+  std::string how() const {
+    return std::string(" (") + (m_o.path == value_path::staged ? "staged" : "direct path") +
+           (m_o.in_place ? ", in place, " : ", out of place, ") + std::to_string(m_o.depth) + " slots, " +
+           std::to_string(m_o.pieces) + (m_o.pieces == 1 ? " piece)" : " pieces)");
+  }
+
+  const unrolled& m_u;
+  const dataflow& m_flow;
+  collective_kind m_kind;
+  execution_options m_o;
+  int m_times;
+  int m_touching;  ///< from this time on nobody touches another's buffers
+  std::vector<int> m_done;
+  std::vector<int> m_clocks;  ///< per rank and time: the vector clock after it
+  std::vector<location> m_memory;
+  std::vector<slot> m_slots;
+};
+
+}  // namespace toroid::schedule::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/schedule/concept.hpp>
+#include <toroid/schedule/cost.hpp>
+#include <toroid/schedule/detail/classes.hpp>
+#include <toroid/schedule/detail/dataflow.hpp>
+#include <toroid/schedule/detail/execution.hpp>
+#include <toroid/schedule/detail/unrolled.hpp>
+#include <toroid/schedule/verification.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+/// Proves a schedule for a number of ranks, without transports and without memory.
+namespace toroid::schedule {
+
+namespace detail {
+
+/// What every rank has to answer alike.
+template <schedule_type S>
+std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int root) {
+  const problem zero{0, ranks, root};
+  const int steps = S::steps(zero), touching = S::touching_steps(zero), blocks = S::blocks(zero);
+  if (steps < 1) return violation{-1, -1, -1, "has no steps"};
+  if (blocks < 1) return violation{-1, -1, -1, "has no blocks"};
+  if (touching < 0 || touching > steps)
+    return violation{-1, -1, -1, "touching_steps is " + std::to_string(touching) + " of " + std::to_string(steps)};
+  const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather;
+  if (by_rank && blocks != ranks)
+    return violation{-1, -1, -1, "has " + std::to_string(blocks) + " blocks where each rank owns one"};
+  for (int rank = 1; rank < ranks; ++rank) {
+    const problem p{rank, ranks, root};
+    bool same = S::steps(p) == steps && S::touching_steps(p) == touching && S::blocks(p) == blocks &&
+                S::class_count(p) == S::class_count(zero);
+    for (int c = 0; same && c < S::class_count(zero); ++c)
+      same = S::class_at(p, c).first == S::class_at(zero, c).first && S::class_at(p, c).count == S::class_at(zero, c).count;
+    if (!same) return violation{rank, -1, -1, "disagrees with rank 0 about steps, touching_steps, blocks or classes"};
+  }
+  return {};
+}
+
+/// All ways to run that an executor may choose, with as many pieces as it takes to use each slot again.
+inline std::optional<violation> check_executions(const unrolled& u, const dataflow& flow, collective_kind kind,
+                                                 const verify_options& o) {
+  for (int depth = o.least_depth; depth <= o.most_depth; ++depth) {
+    for (const value_path path : {value_path::staged, value_path::direct}) {
+      for (const bool in_place : {false, true}) {
+        if (!in_place && kind == collective_kind::broadcast) continue;
+        if (in_place && path == value_path::direct && !o.direct_in_place) continue;
+        const int pieces = u.pipelined ? depth + 2 : 2;
+        if (auto found = execution(u, flow, kind, {path, in_place, depth, pieces}).run()) return found;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Runs all ranks of a schedule symbolically and looks for a reason why it would not do what it should.
+///
+/// If it finds none, these hold for this number of ranks, whatever the timing, element type and count:
+///
+/// * what a rank sends in a step is received by exactly one operation in the next, with the same blocks and place, and
+///   nothing is received that was not sent;
+/// * every block of every rank's result ends with each contribution that belongs there exactly once, combined in the
+///   same order and grouping on all ranks; `completes` is set where a value becomes complete, nowhere else;
+/// * ranks never wait for each other in a circle, even if a rank has only a few slots;
+/// * also where peers read and write each other's buffers, no two accesses of which one writes are left without an
+///   order, no operand is overwritten before it is read, and none comes after `touching_steps`; both with separate
+///   buffers and in place. What waits for what is written at detail::execution;
+/// * step classes are what they claim to be, and all ranks do the same up to rank arithmetic.
+///
+/// @param ranks  at least 1
+/// @param root   of a broadcast, in [0, ranks)
+///
+/// Cost: for 64 ranks some ten milliseconds; grows with ranks^2 times steps. Pure.
+///
+/// Example: `verify(ring_all_reduce{}, 8, collective_kind::all_reduce).proved()`
+template <schedule_type S>
+verification verify(S schedule, int ranks, collective_kind kind, int root = 0, verify_options o = {}) {
+  if (auto found = detail::check_agreement(schedule, ranks, kind, root)) return {std::move(found), {}};
+  const detail::unrolled u = detail::unroll(schedule, ranks, root);
+  detail::dataflow flow(u, kind, o.in_rank_order);
+  if (auto found = flow.run()) return {std::move(found), {}};
+  if (auto found = detail::check_executions(u, flow, kind, o)) return {std::move(found), {}};
+  if (auto found = detail::check_classes(u)) return {std::move(found), {}};
+  if (auto found = detail::check_symmetry(schedule, u)) return {std::move(found), {}};
+  verification proof;
+  for (int b = 0; b < u.blocks; ++b) {
+    const int keeper = kind == collective_kind::reduce_scatter ? b : 0;
+    proof.expressions.push_back(flow.values().text(flow.result_of(keeper, b)));
+  }
+  return proof;
+}
+
+/// Counts what every rank moves, and compares it with formulas.
+///
+/// @param count     elements of the whole vector, whether the blocks divide it or not
+/// @param sent      sent(problem) -> std::size_t: elements a rank should send
+/// @param received  received(problem) -> std::size_t: elements a rank should receive
+template <schedule_type S, class Sent, class Received>
+verification verify_traffic(S schedule, int ranks, std::size_t count, Sent sent, Received received, int root = 0) {
+  std::size_t under_way = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const problem p{rank, ranks, root};
+    const traffic found = traffic_of(schedule, p, count);
+    const auto complaint = [&](const char* verb, std::size_t is, std::size_t should) {
+      return verification{violation{rank, -1, -1,
+                                    std::string(verb) + " " + std::to_string(is) + " elements instead of " +
+                                        std::to_string(should)},
+                          {}};
+    };
+    if (found.sent != sent(p)) return complaint("sends", found.sent, sent(p));
+    if (found.received != received(p)) return complaint("receives", found.received, received(p));
+    under_way += found.sent - found.received;  // modulo 2^64, which comes out right in the end
+  }
+  if (under_way != 0) return {violation{-1, -1, -1, "more is sent than received, or less"}, {}};
+  return {};
+}
+
+}  // namespace toroid::schedule

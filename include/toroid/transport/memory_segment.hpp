@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <toroid/core/error.hpp>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace toroid::transport {
+
+/// A file descriptor that is closed once.
+class file_descriptor {
+ public:
+  file_descriptor() = default;
+  explicit file_descriptor(int fd) noexcept : m_fd(fd) {}
+  file_descriptor(file_descriptor&& other) noexcept : m_fd(std::exchange(other.m_fd, -1)) {}
+  file_descriptor& operator=(file_descriptor&& other) noexcept {
+    std::swap(m_fd, other.m_fd);
+    return *this;
+  }
+  ~file_descriptor() { reset(); }
+  void reset() noexcept {
+    if (m_fd >= 0) ::close(m_fd);
+    m_fd = -1;
+  }
+  int get() const noexcept { return m_fd; }
+  explicit operator bool() const noexcept { return m_fd >= 0; }
+
+ private:
+  int m_fd = -1;
+};
+
+/// Anonymous memory with a descriptor, mapped into this process and, by inheritance or by passing the descriptor, into
+/// others. Its address range may be far larger than the memory behind it: reserve() is what takes memory.
+class memory_segment {
+ public:
+  memory_segment() = default;
+
+  /// @param bytes  size of the address range; rounded up to whole pages
+  /// @throws system_error  with the bytes asked for
+  explicit memory_segment(std::size_t bytes) : m_bytes(whole_pages(bytes)) {
+    m_file = file_descriptor(::memfd_create("toroid", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!m_file) refuse("memfd_create", bytes, "raise the limit on open files (ulimit -n)");
+    if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0)
+      refuse("ftruncate of a memory file", bytes, "ask for less shared_bytes");
+    // Nobody can shrink it under a peer's feet: no SIGBUS for touching what was there.
+    if (::fcntl(m_file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+      refuse("sealing a memory file", bytes, "use a kernel with memfd sealing");
+    void* const where =
+        ::mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m_file.get(), 0);
+    if (where == MAP_FAILED) refuse("mmap of a memory file", bytes, "ask for less shared_bytes, or raise ulimit -v");
+    m_data = static_cast<std::byte*>(where);
+    ::madvise(where, m_bytes, MADV_DONTDUMP);
+  }
+  memory_segment(memory_segment&& other) noexcept
+      : m_file(std::move(other.m_file)),
+        m_data(std::exchange(other.m_data, nullptr)),
+        m_bytes(std::exchange(other.m_bytes, 0)) {}
+  memory_segment& operator=(memory_segment&& other) noexcept {
+    std::swap(m_file, other.m_file);
+    std::swap(m_data, other.m_data);
+    std::swap(m_bytes, other.m_bytes);
+    return *this;
+  }
+  ~memory_segment() {
+    if (m_data != nullptr) ::munmap(m_data, m_bytes);
+  }
+
+  std::byte* data() const noexcept { return m_data; }
+  std::size_t size() const noexcept { return m_bytes; }
+
+  /// Takes the pages of [offset, offset + bytes) now, so that touching them later cannot fail.
+  /// @throws system_error
+  void reserve(std::size_t offset, std::size_t bytes) {
+    const std::size_t first = offset / page() * page();
+    const std::size_t length = whole_pages(offset + bytes) - first;
+    if (length == 0) return;
+    int status = 0;
+    do status = ::fallocate(m_file.get(), 0, static_cast<off_t>(first), static_cast<off_t>(length));
+    while (status != 0 && errno == EINTR);
+    if (status != 0) refuse("reserving shared memory", bytes, "free memory, or raise the memory limit of the container");
+  }
+
+  /// Gives back whole pages inside [offset, offset + bytes); they read as zero afterwards.
+  void release(std::size_t offset, std::size_t bytes) noexcept {
+    const std::size_t first = whole_pages(offset);
+    const std::size_t last = (offset + bytes) / page() * page();
+    if (first >= last || !m_file) return;
+    ::fallocate(m_file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                static_cast<off_t>(last - first));
+  }
+
+  /// Keeps the mapping but not the descriptor: this process will never reserve here.
+  void close_file() noexcept { m_file.reset(); }
+
+  static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+  static std::size_t whole_pages(std::size_t bytes) noexcept { return (bytes + page() - 1) / page() * page(); }
+
+  /// Bytes of memory that the system can still give.
+  static std::size_t available_bytes() noexcept {
+    return static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)) * page();
+  }
+
+ private:
+  [[noreturn]] static void refuse(const char* what, std::size_t bytes, const char* remedy) {
+    const int number = errno;
+    throw system_error(std::string("toroid: ") + what + " (memory file \"toroid\", " + std::to_string(bytes) +
+                       " bytes asked for, " + std::to_string(available_bytes()) + " bytes of memory free) failed: " +
+                       std::strerror(number) + "; " + remedy);
+  }
+
+  file_descriptor m_file;
+  std::byte* m_data = nullptr;
+  std::size_t m_bytes = 0;
+};
+
+}  // namespace toroid::transport

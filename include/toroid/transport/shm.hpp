@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/core/error.hpp>
+#include <toroid/transport/free_list.hpp>
+#include <toroid/transport/mapped_endpoint.hpp>
+#include <toroid/transport/mapped_transport.hpp>
+#include <toroid/transport/memory_segment.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace toroid::transport {
+
+/// Ranks are processes of one host that map each other's memory segments. Peers reach memory from allocate(); ordinary
+/// memory of another process is never touched: it is copied through hand-over regions.
+///
+/// A segment, one a rank: its mailbox, its hand-over regions, then the range that allocate() takes from. Rank 0's
+/// begins with the group's state.
+class shm : public mapped_endpoint {
+ public:
+  static constexpr const char* name = "shm";
+  static constexpr bool survivable = true;
+  static constexpr bool must_drain = false;  // peers only ever write segments, and those outlive a failed call
+
+  /// The segments of a group, as one process has them mapped.
+  class segments {
+   public:
+    /// Makes new segments for all ranks.
+    /// @param shared_bytes  address range of each rank's allocate(); takes no memory before use
+    /// @throws system_error  nothing is left behind
+    segments(int ranks, std::size_t region_bytes, std::size_t shared_bytes)
+        : m_region_bytes(memory_segment::whole_pages(region_bytes)),
+          m_shared_bytes(memory_segment::whole_pages(shared_bytes)) {
+      for (int r = 0; r < ranks; ++r) {
+        memory_segment segment(arena_offset() + m_shared_bytes);
+        segment.reserve(0, arena_offset());
+        new (segment.data()) group_state;
+        new (segment.data() + mailbox_offset()) mailbox;
+        m_segments.push_back(std::move(segment));
+      }
+    }
+
+    int ranks() const noexcept { return static_cast<int>(m_segments.size()); }
+    std::byte* base(int rank) const noexcept { return m_segments[static_cast<std::size_t>(rank)].data(); }
+    memory_segment& operator[](int rank) noexcept { return m_segments[static_cast<std::size_t>(rank)]; }
+    mailbox& box(int rank) const noexcept { return *std::launder(reinterpret_cast<mailbox*>(base(rank) + mailbox_offset())); }
+    group_state& group() const noexcept { return *std::launder(reinterpret_cast<group_state*>(base(0))); }
+    std::size_t region_bytes() const noexcept { return m_region_bytes; }
+    std::size_t shared_bytes() const noexcept { return m_shared_bytes; }
+    std::size_t arena_offset() const noexcept { return region_offset() + region_count * m_region_bytes; }
+
+    std::vector<peer_memory> peers() const {
+      std::vector<peer_memory> all;
+      for (int r = 0; r < ranks(); ++r) all.push_back({&box(r), base(r) + region_offset()});
+      return all;
+    }
+
+    /// Wakes every sleeping rank; for whoever is not a rank.
+    void ring_all() const noexcept {
+      for (int r = 0; r < ranks(); ++r) ring(box(r));
+    }
+
+   private:
+    static std::size_t mailbox_offset() noexcept { return memory_segment::whole_pages(sizeof(group_state)); }
+    static std::size_t region_offset() noexcept {
+      return memory_segment::whole_pages(mailbox_offset() + sizeof(mailbox));
+    }
+    std::size_t m_region_bytes;
+    std::size_t m_shared_bytes;
+    std::vector<memory_segment> m_segments;
+  };
+
+  shm(int rank, std::shared_ptr<segments> memory, waiting how)
+      : mapped_endpoint(rank, memory->peers(), memory->region_bytes(), memory->group(), how,
+                        detail::expedited::among_processes),
+        m_memory(std::move(memory)),
+        m_free(m_memory->shared_bytes()) {}
+
+  bool reachable(const void* pointer, std::size_t bytes) const noexcept {
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(arena());
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(pointer);
+    return at >= begin && at - begin <= m_memory->shared_bytes() && bytes <= m_memory->shared_bytes() - (at - begin);
+  }
+  std::uint64_t address_of(const void* pointer) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(arena());
+  }
+  std::byte* resolve(int rank, std::uint64_t address) const noexcept {
+    return m_memory->base(rank) + m_memory->arena_offset() + address;
+  }
+
+  void* allocate(std::size_t bytes) {
+    const std::size_t rounded = round(bytes);
+    const auto offset = m_free.take(rounded, alignment(rounded));
+    if (!offset)
+      throw system_error("toroid: allocate: " + std::to_string(bytes) + " bytes asked for, but the address range of " +
+                         std::to_string(m_memory->shared_bytes()) +
+                         " bytes has no free run that long; raise options.shared_bytes");
+    try {
+      (*m_memory)[rank()].reserve(m_memory->arena_offset() + *offset, rounded);
+    } catch (...) {
+      m_free.give_back(*offset, rounded);
+      throw;
+    }
+    std::memset(arena() + *offset, 0, rounded);
+    return arena() + *offset;
+  }
+  void deallocate(void* memory, std::size_t bytes) {
+    if (!reachable(memory, bytes))
+      throw usage_error("toroid: deallocate: this memory was not allocated through this communicator");
+    const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - arena());
+    m_free.give_back(offset, round(bytes));
+    (*m_memory)[rank()].release(m_memory->arena_offset() + offset, round(bytes));
+  }
+  std::size_t footprint() const noexcept { return m_memory->arena_offset(); }
+
+ private:
+  std::byte* arena() const noexcept { return m_memory->base(rank()) + m_memory->arena_offset(); }
+  /// Whole cache-line pairs, so that neighbours never share a line.
+  static std::size_t round(std::size_t bytes) noexcept {
+    return bytes == 0 ? isolation : (bytes + isolation - 1) / isolation * isolation;
+  }
+  static std::size_t alignment(std::size_t bytes) noexcept { return bytes >= 4096 ? 4096 : isolation; }
+
+  std::shared_ptr<segments> m_memory;
+  free_list m_free;
+};
+
+static_assert(mapped_transport<shm>);
+
+}  // namespace toroid::transport

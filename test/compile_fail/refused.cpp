@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must not compile. Each section is compiled twice: as it stands, where the compiler must print the expected
+// words, and with TWIN defined, where it must compile. REFUSED(fault, twin) is all they differ in.
+#include <toroid/toroid.hpp>
+
+#include <array>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#ifdef TWIN
+#define REFUSED(fault, twin) twin
+#else
+#define REFUSED(fault, twin) fault
+#endif
+
+using group = toroid::communicator<toroid::transport::threads>;
+
+#if defined(REFUSE_VECTOR_OF_BOOL)
+// expect: toroid: std::vector<bool> packs its elements into bits
+void call(group& comm) {
+  std::vector<REFUSED(bool, char)> flags(8);
+  toroid::all_reduce(comm, flags, toroid::logical_or{});
+}
+
+#elif defined(REFUSE_POINTERS)
+// expect: toroid: the elements of a buffer must be trivially copyable
+void call(group& comm) {
+  float value = 0;
+  std::vector<REFUSED(float*, float)> values{REFUSED(&value, value)};
+  toroid::broadcast(comm, values, 0);
+}
+
+#elif defined(REFUSE_SPANS)
+// expect: toroid: the elements of a buffer must be trivially copyable
+void call(group& comm, std::vector<float>& values) {
+  std::vector<REFUSED(std::span<float>, float)> parts{REFUSED(std::span<float>(values), values[0])};
+  toroid::broadcast(comm, parts, 0);
+}
+
+#elif defined(REFUSE_STRING_VIEWS)
+// expect: toroid: the elements of a buffer must be trivially copyable
+void call(group& comm) {
+  std::array<REFUSED(std::string_view, char), 2> words{};
+  toroid::broadcast(comm, words, 0);
+}
+
+#elif defined(REFUSE_LIST)
+// expect: toroid: a buffer must be contiguous
+void call(group& comm) {
+  REFUSED(std::list, std::vector)<float> values(8);
+  toroid::all_reduce(comm, values);
+}
+
+#elif defined(REFUSE_STRINGS)
+// expect: toroid: the elements of a buffer must be trivially copyable
+void call(group& comm) {
+  std::vector<REFUSED(std::string, char)> words(8);
+  toroid::broadcast(comm, words, 0);
+}
+
+#elif defined(REFUSE_STRINGS_IN_ALL_GATHER)
+// expect: toroid: the elements of a buffer must be trivially copyable
+void call(group& comm) {
+  std::vector<REFUSED(std::string, char)> mine(1), all(8);
+  toroid::all_gather(comm, mine, all);
+}
+
+#elif defined(REFUSE_CONST_RESULT)
+// expect: toroid: the result cannot be written to
+void call(group& comm, const std::vector<float>& in) {
+  REFUSED(const, ) std::vector<float> out(8);
+  toroid::all_reduce(comm, in, out);
+}
+
+#elif defined(REFUSE_CONST_BUFFER_IN_PLACE)
+// expect: toroid: the result cannot be written to
+void call(group& comm) {
+  REFUSED(const, ) std::vector<float> values(8);
+  toroid::all_reduce(comm, values);
+}
+
+#elif defined(REFUSE_CONST_SPAN_OF_REDUCE_SCATTER)
+// expect: toroid: the result cannot be written to
+void call(group& comm, std::span<const float> in, std::span<REFUSED(const float, float)> out) {
+  toroid::reduce_scatter(comm, in, out);
+}
+
+#elif defined(REFUSE_CONST_BUFFER_OF_BROADCAST)
+// expect: toroid: the result cannot be written to
+void call(group& comm, std::span<REFUSED(const float, float)> values) { toroid::broadcast(comm, values, 0); }
+
+#elif defined(REFUSE_TEMPORARY_RESULT)
+// expect: toroid: the result is a temporary
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_reduce(comm, values, REFUSED(std::vector<float>(8), std::span<float>(values)));
+}
+
+#elif defined(REFUSE_DIFFERENT_TYPES)
+// expect: toroid: in and out
+void call(group& comm) {
+  std::vector<float> in(8);
+  std::vector<REFUSED(double, float)> out(8);
+  toroid::all_reduce(comm, in, out);
+}
+
+#elif defined(REFUSE_FUNCTOR_ON_RING)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm) {
+  std::vector<float> values(8);
+  const auto first = [](float a, float) { return a; };
+  toroid::all_reduce(comm, values, REFUSED(first, toroid::commutative(first)), toroid::ring{});
+}
+
+#elif defined(REFUSE_FUNCTOR_ON_RING_OF_REDUCE_SCATTER)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  const auto first = [](float a, float) { return a; };
+  toroid::reduce_scatter(comm, in, out, first, REFUSED(toroid::ring{}, toroid::direct{}));
+}
+
+#elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_RING)
+// expect: toroid: an average of integers or of half types is exact only with toroid::direct
+void call(group& comm) {
+  std::vector<int> values(8);
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(ring, direct){});
+}
+
+#elif defined(REFUSE_AVERAGE_OF_HALVES_ON_RING)
+// expect: toroid: an average of integers or of half types is exact only with toroid::direct
+void call(group& comm) {
+  std::vector<REFUSED(toroid::float16, float)> values(8);
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::ring{});
+}
+
+#elif defined(REFUSE_AVERAGE_OF_BFLOATS_ON_RING)
+// expect: toroid: an average of integers or of half types is exact only with toroid::direct
+void call(group& comm) {
+  std::vector<toroid::bfloat16> values(8);
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(ring, automatic){});
+}
+
+#elif defined(REFUSE_FUNCTOR_OF_OTHER_TYPE)
+// expect: toroid: the operator must be callable
+struct number {
+  double value;
+};
+void call(group& comm) {
+  std::vector<REFUSED(number, double)> values(8);
+  toroid::all_reduce(comm, values, [](double a, double b) { return a < b ? a : b; });
+}
+
+#elif defined(REFUSE_STRING_FROM_PROCESSES)
+// expect: toroid: run_processes brings back trivially copyable results only
+void call() {
+  (void)toroid::run_processes(2, [](auto& comm) {
+    return REFUSED(std::to_string(comm.rank()), comm.rank());
+  });
+}
+
+#elif defined(REFUSE_FUNCTION_WITHOUT_COMMUNICATOR)
+// expect: toroid: run_threads needs a function of a communicator&
+void call() {
+  toroid::run_threads(2, [](REFUSED(int, auto&)) {});
+}
+
+#elif defined(REFUSE_BIT_AND_OF_FLOATS)
+// expect: toroid: bit_and, bit_or and bit_xor take integers
+void call(group& comm) {
+  std::vector<REFUSED(float, unsigned)> values(8);
+  toroid::all_reduce(comm, values, toroid::bit_and{});
+}
+
+#elif defined(REFUSE_SUM_OF_STRUCTS)
+// expect: toroid: sum needs a type with the operator +
+struct point {
+  float x, y;
+};
+void call(group& comm) {
+  std::vector<point> values(8);
+  const auto add = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
+  toroid::all_reduce(comm, values, REFUSED(toroid::sum{}, add));
+}
+
+#elif defined(REFUSE_TWO_ALGORITHMS)
+// expect: toroid: two algorithms were given
+void call(group& comm) {
+  std::vector<float> values(8);
+  toroid::all_reduce(comm, values, toroid::ring{}, REFUSED(toroid::direct{}, toroid::sum{}));
+}
+
+#elif defined(REFUSE_TWO_OPERATORS)
+// expect: toroid: two operators were given
+void call(group& comm) {
+  std::vector<float> values(8);
+  toroid::all_reduce(comm, values, toroid::sum{}, REFUSED(toroid::average{}, toroid::direct{}));
+}
+
+#elif defined(REFUSE_STRAY_ARGUMENT)
+// expect: toroid:
+void call(group& comm) {
+  std::vector<float> values(8);
+  toroid::all_reduce(comm, values, REFUSED(3, toroid::sum{}));
+}
+
+#elif defined(REFUSE_ALLOCATE_STRINGS)
+// expect: element<
+void call(group& comm) { (void)toroid::allocate<REFUSED(std::string, char)>(comm, 8); }
+
+#else
+#error "define one of the sections"
+#endif
