@@ -417,26 +417,23 @@ void measure(const arguments& a, meeting& place, buffers& user, Algorithm& algor
   }
 }
 
-/// Runs one function on every rank, as threads; the first error of any is thrown again.
+/// Runs one function on every rank, as threads.
+///
+/// @throws std::runtime_error  with the text of the first error that a rank threw
 template <class F>
-void on_threads(int ranks, meeting& place, F f) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  std::atomic<int> first{-1};
+void on_threads(meeting& place, F f) {
   const auto guarded = [&](int rank) {
     try {
       f(rank);
-    } catch (...) {
-      errors[std::size_t(rank)] = std::current_exception();
-      int none = -1;
-      first.compare_exchange_strong(none, rank);
-      place.fail();
+    } catch (const std::exception& error) {
+      place.fail(error.what());
     }
   };
   std::vector<std::thread> threads;
-  for (int r = 1; r < ranks; ++r) threads.emplace_back(guarded, r);
+  for (int r = 1; r < place.ranks(); ++r) threads.emplace_back(guarded, r);
   guarded(0);
   for (auto& thread : threads) thread.join();
-  if (first >= 0) std::rethrow_exception(errors[std::size_t(first.load())]);
+  if (const std::string why = place.why_failed(); !why.empty()) throw std::runtime_error(why);
 }
 
 template <class Algorithm>
@@ -445,7 +442,7 @@ void run(const arguments& a) {
   buffers user;
   const auto algorithm = std::make_unique<Algorithm>(place, user);
   std::printf("algorithm,ranks,place,bytes,median_us,min_us,barrier_ns,placement,stream_gbs,bound_us\n");
-  on_threads(a.ranks, place, [&](int rank) { measure(a, place, user, *algorithm, rank); });
+  on_threads(place, [&](int rank) { measure(a, place, user, *algorithm, rank); });
 }
 
 }  // namespace
@@ -459,6 +456,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: yardstick RANKS MIN_BYTES MAX_BYTES FACTOR inplace|outofplace [direct|ring]\n"
                  "                 [--also BYTES]... [--iterations N] [--repeat N]\n");
+    return 2;
+  }
+  if (!__builtin_cpu_supports("avx2")) {
+    std::fprintf(stderr, "yardstick: its loops are written for AVX2, which this processor lacks\n");
     return 2;
   }
   try {

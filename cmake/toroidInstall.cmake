@@ -8,7 +8,8 @@ set(toroid_package_folder "${CMAKE_INSTALL_DATADIR}/cmake/toroid")
 install(
   TARGETS toroid
   EXPORT toroid-targets
-  FILE_SET HEADERS)
+  FILE_SET HEADERS
+  FILE_SET fragments)
 install(
   EXPORT toroid-targets
   NAMESPACE toroid::

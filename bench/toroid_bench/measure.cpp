@@ -8,12 +8,14 @@
 #include <toroid/toroid.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -273,18 +275,23 @@ std::size_t run(const settings& what) {
       std::optional<pinned> here;
       if (what.pin) here.emplace(cores[std::size_t(comm.rank()) % cores.size()]);
       rank_of_benchmark<communicator>(comm, what, place, chosen_calls<communicator>(what)).measure(print);
-    } catch (...) {
-      place.fail();
+    } catch (const std::exception& error) {
+      place.fail(error.what());
       throw;
     }
   };
   toroid::options options;
   options.checking = what.checking == checking::none ? toroid::check::none : toroid::check::calls;
   print.flush();  // before processes are forked
-  if (what.launch == launch::threads)
-    toroid::run_threads(what.ranks, body, options);
-  else
-    toroid::run_processes(what.ranks, body, options);
+  try {
+    if (what.launch == launch::threads)
+      toroid::run_threads(what.ranks, body, options);
+    else
+      toroid::run_processes(what.ranks, body, options);
+  } catch (const std::exception& error) {
+    const std::string first = place.why_failed();  // the others only know that somebody failed
+    throw std::runtime_error(first.empty() ? error.what() : first);
+  }
   print.footer(place.total());
   return place.total().wrong;
 }

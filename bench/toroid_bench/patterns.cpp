@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "patterns.hpp"
 
-#include <toroid/toroid.hpp>
+#include <toroid/core/half.hpp>
 
 #include <algorithm>
 #include <type_traits>
@@ -63,7 +63,7 @@ patterns make(const settings& s) {
 
 std::int64_t input_value(const settings& s, int rank, std::size_t phase) {
   const std::int64_t p = s.ranks, r = rank, i = std::int64_t(phase);
-  if (!s.reduces()) return (i + 7 * r) % pattern::period;
+  if (!s.reduces()) return (i + 7 * r) % std::int64_t{pattern::period};
   switch (s.reduction) {
     case reduction::sum:
       return (i + 7 * r) % sum_modulus(s);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -17,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 /// The one timing rule of every program here, and what it stands on. Nothing of the library is used, so that measuring
@@ -74,6 +77,7 @@ class pinned {
 /// What one rank writes and the others read, on lines of its own.
 struct alignas(128) rank_line {
   std::atomic<std::uint64_t> arrived{0};
+  std::atomic<int> process{0};
   alignas(64) std::int64_t start = 0;
   std::int64_t end = 0;
   std::uint64_t wrong = 0;
@@ -100,8 +104,16 @@ class meeting {
   bool crowded() const { return m_crowded; }
   rank_line& line(int rank) { return m_lines[rank]; }
 
-  /// Lets everyone who waits here give up.
-  void fail() { m_header->failed.store(true, std::memory_order_release); }
+  /// Lets everyone who waits here give up. The first to come says why.
+  void fail(const char* why) {
+    if (m_header->claimed.exchange(true, std::memory_order_acq_rel)) return;
+    std::strncpy(m_header->why, why, sizeof m_header->why - 1);
+    m_header->failed.store(true, std::memory_order_release);
+  }
+  /// Why, or an empty text.
+  std::string why_failed() const {
+    return m_header->failed.load(std::memory_order_acquire) ? std::string(m_header->why) : std::string();
+  }
 
   /// Totals of all lines, for who comes after the ranks have gone.
   struct totals {
@@ -125,6 +137,9 @@ class meeting {
         relax();
       if (spins % (1u << 16) != 0) continue;
       if (m_header->failed.load(std::memory_order_acquire)) throw std::runtime_error("another rank has failed");
+      for (int r = 0; r < m_ranks; ++r)
+        if (const int process = m_lines[r].process; process != 0 && kill(process, 0) != 0)
+          throw std::runtime_error("rank " + std::to_string(r) + " has died");
       if (deadline == 0) deadline = now_ns() + 120'000'000'000;
       if (now_ns() > deadline) throw std::runtime_error("a rank did not come to the benchmark's barrier");
     }
@@ -132,7 +147,9 @@ class meeting {
 
  private:
   struct alignas(128) header {
+    std::atomic<bool> claimed{false};
     std::atomic<bool> failed{false};
+    char why[1000] = {};
     alignas(64) totals total;
   };
 
@@ -146,7 +163,7 @@ class meeting {
 /// One rank at the meeting place.
 class member {
  public:
-  member(meeting& place, int rank) : m_place(place), m_rank(rank) {}
+  member(meeting& place, int rank) : m_place(place), m_rank(rank) { place.line(rank).process = getpid(); }
 
   /// A flag barrier: everyone posts its own number and waits for everybody's.
   void barrier() {

@@ -167,6 +167,7 @@ void run(const options& chosen) {
 
   std::printf("%zu training and %zu test images; %d ranks over %s; batches of %zu\n", data.training.size(),
               data.test.size(), chosen.ranks, name_of(chosen.over), chosen.batch);
+
   const std::vector<outcome> outcomes = train_on_all(data, chosen, weights);
   for (std::size_t r = 1; r < outcomes.size(); ++r) {
     if (outcomes[r].fingerprint != outcomes[0].fingerprint || outcomes[r].right != outcomes[0].right) {

@@ -27,7 +27,7 @@ inline const char* name_of(transport which) { return which == transport::shm ? "
 struct options {
   int ranks = 2;
   std::string data = "/usr/share/datasets/fashion-mnist";
-  int epochs = 20;
+  int epochs = 10;
   std::size_t batch = 256;
   std::uint64_t seed = 1;
   float learning_rate = 0.01F;

@@ -99,7 +99,7 @@ void call(group& comm, std::vector<float>& values) {
 }
 
 #elif defined(REFUSE_DIFFERENT_TYPES)
-// expect: toroid: in and out
+// expect: toroid: input and result have different types of elements
 void call(group& comm) {
   std::vector<float> in(8);
   std::vector<REFUSED(double, float)> out(8);

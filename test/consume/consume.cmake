@@ -39,7 +39,7 @@ set(prefix "${WORK}/prefix")
 expect("install" 0 "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
 
 # Every header of the source tree is installed, and nothing else.
-file(GLOB_RECURSE wanted RELATIVE "${SOURCE}/include" "${SOURCE}/include/*.hpp")
+file(GLOB_RECURSE wanted RELATIVE "${SOURCE}/include" "${SOURCE}/include/*")
 file(GLOB_RECURSE installed RELATIVE "${prefix}/include" "${prefix}/include/*")
 list(SORT wanted)
 list(SORT installed)

@@ -93,7 +93,7 @@ def check_header(path, relative, text, headers):
     lines = text.split("\n")
     if lines[0] != f"// {SPDX}":
         yield f"{path}:1: the first line must be // {SPDX}"
-    if len(lines) < 2 or lines[1] != "#pragma once":
+    if path.suffix == ".hpp" and (len(lines) < 2 or lines[1] != "#pragma once"):
         yield f"{path}:2: the second line must be #pragma once"
     if len(lines) > LONGEST_HEADER:
         yield f"{path}: {len(lines)} lines; split what is longer than {LONGEST_HEADER}"
@@ -134,8 +134,9 @@ def check_tree(root):
     if not headers:
         yield f"{include}: no headers"
     for relative, path in headers.items():
-        if path.suffix != ".hpp":
-            yield f"{path}: headers end in .hpp"
+        # A fragment is a part of the header of its name, which includes it more than once.
+        if path.suffix != ".hpp" and not (path.suffix == ".inc" and relative.with_suffix(".hpp") in headers):
+            yield f"{path}: headers end in .hpp, a fragment of NAME.hpp is NAME.inc"
             continue
         yield from check_header(path, relative, path.read_text(), headers)
     texts = SOURCES | {".md", ".txt", ".json", ".expected"}
@@ -167,6 +168,8 @@ FAULTS = [
     ("stray.hpp", GOOD, "stands in one of"),
     ("other/a.hpp", GOOD, "not in the order of layers"),
     ("core/a.h", GOOD, "end in .hpp"),
+    ("core/a.inc", GOOD, "end in .hpp"),
+    ("core/good.inc", f"// {SPDX}\n#include <toroid/topology/good.hpp>\n", "core may not include topology"),
     ("core/a.hpp", "#pragma once\n", "first line"),
     ("core/a.hpp", f"// {SPDX}\n", "#pragma once"),
     ("core/a.hpp", GOOD + "#define TOROID_OTHER 1\n", "defines the macro TOROID_OTHER"),
@@ -217,6 +220,7 @@ def self_test():
         (root / "include/toroid/train.hpp").write_text(GOOD)
         clean = root / "include/toroid/collective/clean.hpp"
         clean.write_text(CLEAN)
+        (root / "include/toroid/topology/good.inc").write_text(f"// {SPDX}\n")
         for complaint in check_tree(root):
             print(f"complaint about a clean tree: {complaint}")
             failures += 1

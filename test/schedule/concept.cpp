@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toroid/schedule/concept.hpp>
-
 #include "models.hpp"
 #include "support/catch.hpp"
+
+#include <toroid/schedule/concept.hpp>
 
 namespace {
 
@@ -40,7 +40,8 @@ static_assert(!schedule_type<with_state> && !schedule_type<at_run_time> && !sche
 
 // Index arithmetic is there at compile time.
 static_assert(ring_all_reduce::steps({0, 5}) == 9 && ring_all_reduce::touching_steps({0, 5}) == 8);
-static_assert(ring_reduce_scatter::at({2, 5}, 4, 0).completes && ring_reduce_scatter::at({2, 5}, 4, 0).blocks.first == 2);
+static_assert(ring_reduce_scatter::at({2, 5}, 4, 0).completes &&
+              ring_reduce_scatter::at({2, 5}, 4, 0).blocks.first == 2);
 static_assert(direct_reduce_scatter::at({1, 4}, 1, 0).from.count == 4);
 static_assert(ring_broadcast::operations({3, 4, 1}, 2) == 1 && ring_broadcast::operations({3, 4, 1}, 1) == 0);
 static_assert(peers{3, 1, 2}.at(1, 4) == 0 && peers{0, -1, 2}.at(1, 4) == 3 && everyone_but(3, 4).at(0, 4) == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toroid/schedule/verify.hpp>
-
 #include "models.hpp"
 #include "support/catch.hpp"
+
+#include <toroid/schedule/verify.hpp>
 
 namespace {
 
@@ -84,7 +84,8 @@ TEST_CASE("A ring does not combine in rank order", "[schedule]") {
 
 TEST_CASE("One-shot cannot work in place in memory that peers read", "[schedule]") {
   const verification found = verify(one_shot_all_reduce{}, 3, collective_kind::all_reduce);
-  CHECK(found.to_string() ==
-        "rank 1, step 1, block 0: reads the input of rank 0 while step 1 of rank 0 may write it (direct path, in place, "
-        "2 slots, 4 pieces)");
+  CHECK(
+      found.to_string() ==
+      "rank 1, step 1, block 0: reads the input of rank 0 while step 1 of rank 0 may write it (direct path, in place, "
+      "2 slots, 4 pieces)");
 }

@@ -83,7 +83,8 @@ void all_gather(C&& comm, B&& buffer, const Algorithm& how = {}, call_site at = 
   detail::check_output<B>();
   const auto all = detail::as_span(buffer);
   using T = typename decltype(all)::element_type;
-  const block own = block_of(all.size(), comm.size(), comm.rank());
+  const auto& transport = detail::access::session(comm).transport();
+  const block own = block_of(all.size(), transport.size(), transport.rank());
   detail::all_gather(comm, std::span<const T>(all).subspan(own.begin, own.count), all, how, at);
 }
 

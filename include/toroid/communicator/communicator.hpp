@@ -2,6 +2,7 @@
 #pragma once
 #include <toroid/communicator/mapped_session.hpp>
 #include <toroid/communicator/options.hpp>
+#include <toroid/core/assert.hpp>
 #include <toroid/core/element.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/mapped_transport.hpp>
@@ -49,18 +50,23 @@ class communicator {
   ~communicator() { leave(); }
 
   /// This rank's number, in [0, size()).
-  int rank() const noexcept { return m_session->transport().rank(); }
+  /// @pre  not moved from (so for size() and footprint() too)
+  int rank() const noexcept { return end().transport().rank(); }
   /// Number of ranks.
-  int size() const noexcept { return m_session->transport().size(); }
+  int size() const noexcept { return end().transport().size(); }
   /// Bytes of memory that this rank's end holds for messages, without what was taken by allocate().
   std::size_t footprint() const noexcept {
-    return m_session->transport().footprint() + sizeof(session) + 2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
+    return end().transport().footprint() + sizeof(session) + 2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
   }
 
  private:
   friend detail::access;
   using session = detail::mapped_session<Transport>;
 
+  const session& end() const noexcept {
+    TOROID_ASSERT(m_session != nullptr);
+    return *m_session;
+  }
   void leave() noexcept {
     if (m_session) m_session->leave();
   }
@@ -72,6 +78,10 @@ namespace detail {
 
 /// How collectives reach into a communicator.
 struct access {
+  template <class Transport>
+  static bool owns(const communicator<Transport>& comm) noexcept {
+    return comm.m_session != nullptr;
+  }
   template <class Transport>
   static mapped_session<Transport>& session(communicator<Transport>& comm) {
     if (!comm.m_session) throw usage_error("toroid: this communicator has been moved from");

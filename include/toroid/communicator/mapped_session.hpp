@@ -48,6 +48,7 @@ class mapped_session {
     m_context.bytes_done = 0;
     m_context.at = identity.at;
     m_touching_end = 0;
+    m_lends_buffers = false;
     if (m_all_entered + 1 < m_call) [[unlikely]] wait_for_previous_entries();
     m_now = identity.signature();
   }
@@ -77,6 +78,8 @@ class mapped_session {
 
   /// Numbers the steps of a call: progress base + t + 1 means that all before time t are done.
   std::uint64_t base() const noexcept { return m_ticks; }
+  /// From now until the call ends peers may be inside the caller's buffers.
+  void lends_buffers() noexcept { m_lends_buffers = true; }
   void touching_ends_at(std::uint64_t progress) noexcept { m_touching_end = progress; }
   void advance(std::uint64_t ticks) noexcept { m_ticks += ticks; }
 
@@ -161,7 +164,7 @@ class mapped_session {
                               "rank " + std::to_string(m_transport.rank()) + " has failed in " + m_context.operation);
     m_transport.order_against_signals();
     m_transport.wake_sleepers();
-    if constexpr (Transport::must_drain) drain();
+    if (Transport::must_drain && m_lends_buffers) drain();
   }
 
   /// Waits for peers that are inside this call: they may be reading or writing the caller's buffers. Those that come
@@ -185,7 +188,8 @@ class mapped_session {
   std::uint64_t m_call = 0;         ///< number of the current or last call
   std::uint64_t m_all_entered = 0;  ///< last call that all ranks are known to have entered
   std::uint64_t m_ticks = 0;        ///< steps counted over all calls
-  std::uint64_t m_touching_end = 0;
+  std::uint64_t m_touching_end = 0;  ///< progress of a peer that is done with the buffers; 0 if not known yet
+  bool m_lends_buffers = false;
   std::uint64_t m_now = 0;  ///< signature of this call
   transport::wait_context m_context;
   std::vector<const std::byte*> m_sources;

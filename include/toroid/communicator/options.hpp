@@ -51,6 +51,13 @@ inline void check_options(int ranks, const options& o) {
   if (o.timeout.count() <= 0) throw usage_error("toroid: options.timeout must be more than zero");
   if (o.region_bytes != 0 && o.region_bytes < 4096)
     throw usage_error("toroid: options.region_bytes must be at least 4096, or 0 to have it chosen");
+  constexpr std::size_t most_region_bytes = std::size_t{1} << 32, most_shared_bytes = std::size_t{1} << 46;
+  if (o.region_bytes > most_region_bytes)
+    throw usage_error("toroid: options.region_bytes of " + std::to_string(o.region_bytes) + " is more than " +
+                      std::to_string(most_region_bytes));
+  if (o.shared_bytes > most_shared_bytes)
+    throw usage_error("toroid: options.shared_bytes of " + std::to_string(o.shared_bytes) + " is more than " +
+                      std::to_string(most_shared_bytes));
 }
 
 inline transport::waiting waiting_of(int ranks, const options& o) noexcept {

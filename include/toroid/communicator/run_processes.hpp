@@ -89,6 +89,19 @@ class forked_memory {
   std::size_t m_bytes;
 };
 
+/// Threads of a program that the program has not started: thread sanitizer's own.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int threads_of_the_runtime = 1;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr int threads_of_the_runtime = 1;
+#else
+inline constexpr int threads_of_the_runtime = 0;
+#endif
+#else
+inline constexpr int threads_of_the_runtime = 0;
+#endif
+
 inline int threads_of_this_process() {
   DIR* const tasks = ::opendir("/proc/self/task");
   if (tasks == nullptr) return 1;
@@ -167,7 +180,6 @@ class forked_group {
     for (std::size_t left = m_children.size(); left > 0; --left) {
       int status = 0;
       const int rank = next_to_end(status);
-      if (rank < 0) break;
       const bool reported = m_reports[rank].order.load(std::memory_order_acquire) != 0;
       if (m_reports[rank].finished.load(std::memory_order_acquire) != 0) continue;
       std::string how = "rank " + std::to_string(rank);
@@ -200,13 +212,25 @@ class forked_group {
     return status;
   }
 
+  /// A child that the system has reaped by itself, since the program ignores SIGCHLD: how it ended is not known.
+  int unreaped(int& status) noexcept {
+    for (std::size_t r = 0; r < m_children.size(); ++r) {
+      if (m_children[r] <= 0) continue;
+      m_children[r] = -1;
+      status = 0;
+      return static_cast<int>(r);
+    }
+    return 0;
+  }
+
   /// Reaps one child of this group, and no other child of the program.
+  /// @pre  some child has not been reaped
   int next_to_end(int& status) {
     while (true) {
       siginfo_t info{};
       if (::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) != 0) {
         if (errno == EINTR) continue;
-        return -1;
+        return unreaped(status);
       }
       for (std::size_t r = 0; r < m_children.size(); ++r) {
         if (m_children[r] != info.si_pid) continue;
@@ -255,7 +279,7 @@ auto run_processes(int ranks, F&& f, const options& chosen = {}) {
   static_assert(std::is_invocable_v<F&, comm_type&>, "toroid: run_processes needs a function of a communicator&");
   using result_type = std::invoke_result_t<F&, comm_type&>;
   detail::check_options(ranks, chosen);
-  if (const int threads = detail::threads_of_this_process(); threads != 1)
+  if (const int threads = detail::threads_of_this_process() - detail::threads_of_the_runtime; threads > 1)
     throw usage_error("toroid: run_processes: this process has " + std::to_string(threads) +
                       " threads; fork before starting any, or use run_threads");
   std::fflush(nullptr);
@@ -269,8 +293,9 @@ auto run_processes(int ranks, F&& f, const options& chosen = {}) {
           deliver(r, comm);
         } catch (...) {
           group.report(r, std::current_exception());
-          detail::access::session(comm).fail("rank " + std::to_string(r) +
-                                             " has failed: " + detail::what_of(std::current_exception()));
+          if (detail::access::owns(comm))
+            detail::access::session(comm).fail("rank " + std::to_string(r) +
+                                               " has failed: " + detail::what_of(std::current_exception()));
           throw;
         }
       });

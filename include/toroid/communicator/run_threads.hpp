@@ -66,22 +66,24 @@ void run_threads(int ranks, F&& f, const options& chosen = {}) {
   const auto memory =
       std::make_shared<transport::threads::shared_memory>(ranks, detail::region_bytes_of(ranks, chosen));
   detail::first_error first;
-  std::vector<comm_type> ends;
+  std::vector<std::thread> threads;
+  std::vector<comm_type> ends;  // all of them first: once a thread runs, nothing may fail but starting the next
   for (int r = 0; r < ranks; ++r)
     ends.emplace_back(transport::threads(r, memory, detail::waiting_of(ranks, chosen)), chosen);
-  const auto body = [&](int rank) noexcept {
-    comm_type comm = std::move(ends[static_cast<std::size_t>(rank)]);
-    try {
-      f(comm);
-    } catch (...) {
-      first.note(std::current_exception());
-      detail::access::session(comm).fail("rank " + std::to_string(rank) +
-                                         " has failed: " + detail::what_of(std::current_exception()));
-    }
-  };
-  std::vector<std::thread> threads;
   try {
-    for (int r = 0; r < ranks; ++r) threads.emplace_back(body, r);
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([r, &f, &first, comm = std::move(ends[static_cast<std::size_t>(r)])]() mutable noexcept {
+        try {
+          f(comm);
+        } catch (...) {
+          first.note(std::current_exception());
+          if (detail::access::owns(comm))
+            detail::access::session(comm).fail("rank " + std::to_string(r) +
+                                               " has failed: " + detail::what_of(std::current_exception()));
+        }
+        const comm_type ended = std::move(comm);  // peers learn now that this rank has left, not when it is joined
+      });
+    }
   } catch (const std::exception& e) {
     first.note(std::make_exception_ptr(system_error(std::string("toroid: run_threads: thread ") +
                                                     std::to_string(threads.size()) + " of " + std::to_string(ranks) +

@@ -7,19 +7,27 @@
 
 namespace toroid::schedule {
 
-/// What executors, checker, cost model and drawing ask of a schedule; schedule/operation.hpp says what the answers mean.
+/// What executors, checker, cost model and drawing ask of a schedule; schedule/operation.hpp says what the answers
+/// mean.
 ///
 /// A schedule is an empty type, all of whose functions can be called at compile time and inside a kernel. It needs no
 /// base class; to add one, write the functions and let test/schedule prove them.
 template <class S>
 concept schedule_type = std::is_empty_v<S> && requires(problem p, int i) {
-  { S::blocks(p) } noexcept -> std::same_as<int>;
-  { S::steps(p) } noexcept -> std::same_as<int>;
-  { S::touching_steps(p) } noexcept -> std::same_as<int>;
-  { S::operations(p, i) } noexcept -> std::same_as<int>;
-  { S::at(p, i, i) } noexcept -> std::same_as<operation>;
-  { S::class_count(p) } noexcept -> std::same_as<int>;
-  { S::class_at(p, i) } noexcept -> std::same_as<step_class>;
+  { S::blocks(p) }
+  noexcept->std::same_as<int>;
+  { S::steps(p) }
+  noexcept->std::same_as<int>;
+  { S::touching_steps(p) }
+  noexcept->std::same_as<int>;
+  { S::operations(p, i) }
+  noexcept->std::same_as<int>;
+  { S::at(p, i, i) }
+  noexcept->std::same_as<operation>;
+  { S::class_count(p) }
+  noexcept->std::same_as<int>;
+  { S::class_at(p, i) }
+  noexcept->std::same_as<step_class>;
   requires std::same_as<decltype(S::pipelined), const bool>;
   // Usable at compile time, asked of a problem that every schedule has to know: rank 0 of two.
   typename std::bool_constant<S::pipelined>;

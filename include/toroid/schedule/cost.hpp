@@ -36,8 +36,7 @@ constexpr traffic traffic_of(S, problem p, std::size_t count) {
     for (int i = 0; i < operations; ++i) {
       const operation op = S::at(p, step, i);
       const int last = op.blocks.first + op.blocks.count - 1;
-      const std::size_t elements =
-          block_of(count, blocks, last).end() - block_of(count, blocks, op.blocks.first).begin;
+      const std::size_t elements = block_of(count, blocks, last).end() - block_of(count, blocks, op.blocks.first).begin;
       const auto peers_in = [&](const peers& set) {
         return static_cast<std::size_t>(set.count - (set.contains(p.rank, p.ranks) ? 1 : 0));
       };
@@ -59,9 +58,9 @@ struct machine {
 
 /// How ranks are wired. A link carries its messages one after the other; links work beside each other.
 ///
-/// Every rank has one link of each of `lanes` kinds, and route(from, to, ranks, use) calls use(lane, rank) for each link
-/// that a message passes. Wirings look the same from every rank. A torus, say, has four lanes and goes along its row
-/// first, then along its column.
+/// Every rank has one link of each of `lanes` kinds, and route(from, to, ranks, use) calls use(lane, rank) for each
+/// link that a message passes. Wirings look the same from every rank. A torus, say, has four lanes and goes along its
+/// row first, then along its column.
 template <class W>
 concept wiring = requires(const W& w) {
   { W::lanes } -> std::convertible_to<int>;
@@ -212,8 +211,8 @@ class loads {
 /// @param w       how ranks are wired
 /// @param pieces  at least 1
 ///
-/// Cost: one step of each class, of rank 0 alone: a microsecond for a ring of 65,536 ranks. A schedule that depends on a
-/// root is walked for all ranks instead.
+/// Cost: one step of each class, of rank 0 alone: a microsecond for a ring of 65,536 ranks. A schedule that depends on
+/// a root is walked for all ranks instead.
 ///
 /// Example: `cost(ring_all_reduce{}, 64, 100 << 20, {5e-6, 1 / 25e9}).seconds`
 template <schedule_type S, wiring W = crossbar>

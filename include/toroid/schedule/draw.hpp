@@ -19,7 +19,7 @@ inline std::string text_of(block_range blocks) {
   return blocks.count == 1 ? first : first + "-" + std::to_string(blocks.first + blocks.count - 1);
 }
 
-/// Ranks with a separator between them, the own operand or destination marked with where it stands.
+/// Ranks of a set with a separator between them, each in the words of `word`.
 template <class Word>
 std::string list_of(const peers& set, int ranks, const char* separator, Word word) {
   std::string out;
@@ -52,9 +52,12 @@ std::string draw_text(S, int ranks, int root = 0) {
   std::string out = std::to_string(ranks) + " ranks, " + std::to_string(S::blocks(zero)) + " blocks, " +
                     std::to_string(S::steps(zero)) + " steps; peers touch each other's buffers in the first " +
                     std::to_string(S::touching_steps(zero)) + "\n";
-  int shown = -1;
+  int shown = 0;
+  const auto head = [&](int end) {
+    for (; shown < end; ++shown) out += "step " + std::to_string(shown) + "\n";
+  };
   detail::for_each_operation<S>(ranks, root, [&](int step, int rank, const operation& op) {
-    for (; shown < step; ++shown) out += "step " + std::to_string(shown + 1) + "\n";
+    head(step + 1);
     out += "  rank " + std::to_string(rank) + ", block " + detail::text_of(op.blocks) + ": ";
     out += detail::list_of(op.from, ranks, " + ", [&](int q) {
       return q == rank ? std::string("own input") : std::to_string(q) + "." + detail::word_for(op.theirs);
@@ -65,17 +68,16 @@ std::string draw_text(S, int ranks, int root = 0) {
     });
     out += op.completes ? " (complete)\n" : "\n";
   });
+  head(S::steps(zero));  // those at the end in which nobody does anything
   return out;
 }
 
-/// A node for each rank and step, an edge for each message, labelled with its blocks: dotted where the receiver may read
-/// it in the sender's input, bold where the sender puts it into the receiver's result.
+/// A node for each rank and step, an edge for each message, labelled with its blocks: dotted where the receiver may
+/// read it in the sender's input, bold where the sender puts it into the receiver's result.
 template <schedule_type S>
 std::string draw_dot(S, int ranks, int root = 0) {
   const int steps = S::steps(problem{0, ranks, root});
-  const auto node = [](int step, int rank) {
-    return "\"" + std::to_string(rank) + "@" + std::to_string(step) + "\"";
-  };
+  const auto node = [](int step, int rank) { return "\"" + std::to_string(rank) + "@" + std::to_string(step) + "\""; };
   std::string out = "digraph schedule {\n  rankdir=LR;\n  node [shape=box];\n";
   for (int step = 0; step < steps; ++step) {
     out += "  { rank=same;";
@@ -126,8 +128,8 @@ std::string draw_json(S, int ranks, int root = 0) {
   detail::for_each_operation<S>(ranks, root, [&](int step, int rank, const operation& op) {
     out += (some ? ",\n  {" : "\n  {") + number("step", step) + ", " + number("rank", rank) + ", " +
            array("from", op.from) + ", " + where("theirs", op.theirs) + ", \"blocks\": [" +
-           std::to_string(op.blocks.first) + ", " + std::to_string(op.blocks.count) + "], " + array("to", op.to) + ", " +
-           where("at", op.at) + ", " + truth("completes", op.completes) + "}";
+           std::to_string(op.blocks.first) + ", " + std::to_string(op.blocks.count) + "], " + array("to", op.to) +
+           ", " + where("at", op.at) + ", " + truth("completes", op.completes) + "}";
     some = true;
   });
   return out + "]}\n";

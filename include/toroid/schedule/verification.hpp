@@ -45,10 +45,12 @@ struct verification {
 
 /// What to prove beyond the result, and how far ranks may run ahead of each other.
 struct verify_options {
-  bool in_rank_order = false;  ///< operands have to meet in the order of the ranks, as operators that do not commute ask
+  bool in_rank_order =
+      false;            ///< operands have to meet in the order of the ranks, as operators that do not commute ask
   int least_depth = 2;  ///< smallest number of slots a rank may be ahead of its readers; at least 1
   int most_depth = 4;   ///< largest; all between are checked
-  /// Whether calls in place are to be safe too where peers work in each other's buffers.
+  /// Whether calls in place are to be safe too where peers work in each other's buffers. Broadcasts are always in
+  /// place.
   bool direct_in_place = true;
 };
 

@@ -108,14 +108,21 @@ class shm : public mapped_endpoint {
       throw;
     }
     std::memset(arena() + *offset, 0, rounded);
+    m_taken.push_back({*offset, bytes});
     return arena() + *offset;
   }
   void deallocate(void* memory, std::size_t bytes) {
-    if (!reachable(memory, bytes))
-      throw usage_error("toroid: deallocate: this memory was not allocated through this communicator");
-    const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - arena());
-    m_free.give_back(offset, round(bytes));
-    (*m_memory)[rank()].release(m_memory->arena_offset() + offset, round(bytes));
+    for (auto& allocation : m_taken) {
+      if (arena() + allocation.offset != memory || allocation.bytes != bytes) continue;
+      const std::size_t offset = allocation.offset;
+      std::swap(allocation, m_taken.back());
+      m_taken.pop_back();
+      if (broken()) return;  // a peer that has not noticed yet may still write there: never give it out again
+      m_free.give_back(offset, round(bytes));
+      (*m_memory)[rank()].release(m_memory->arena_offset() + offset, round(bytes));
+      return;
+    }
+    throw usage_error("toroid: deallocate: this memory was not allocated through this communicator");
   }
   std::size_t footprint() const noexcept { return m_memory->arena_offset(); }
 
@@ -127,8 +134,13 @@ class shm : public mapped_endpoint {
   }
   static std::size_t alignment(std::size_t bytes) noexcept { return bytes >= 4096 ? 4096 : isolation; }
 
+  struct taken {
+    std::size_t offset, bytes;
+  };
+
   std::shared_ptr<segments> m_memory;
   free_list m_free;
+  std::vector<taken> m_taken;
 };
 
 static_assert(mapped_transport<shm>);

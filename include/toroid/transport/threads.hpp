@@ -45,7 +45,11 @@ class threads : public mapped_endpoint {
     };
     using bytes_ptr = std::unique_ptr<std::byte, free_bytes>;
     static bytes_ptr allocate_bytes(std::size_t n) {
-      return bytes_ptr(static_cast<std::byte*>(::operator new(n, alignment)));
+      try {
+        return bytes_ptr(static_cast<std::byte*>(::operator new(n, alignment)));
+      } catch (const std::bad_alloc&) {
+        throw system_error("toroid: " + std::to_string(n) + " bytes of memory were refused; free some, or raise ulimit -v");
+      }
     }
 
     group_state m_group;
@@ -68,13 +72,13 @@ class threads : public mapped_endpoint {
   }
 
   void* allocate(std::size_t bytes) {
-    m_allocations.push_back(shared_memory::allocate_bytes(bytes == 0 ? 1 : bytes));
-    std::memset(m_allocations.back().get(), 0, bytes);
-    return m_allocations.back().get();
+    m_allocations.push_back({shared_memory::allocate_bytes(bytes == 0 ? 1 : bytes), bytes});
+    std::memset(m_allocations.back().memory.get(), 0, bytes);
+    return m_allocations.back().memory.get();
   }
-  void deallocate(void* memory, std::size_t) {
+  void deallocate(void* memory, std::size_t bytes) {
     for (auto& allocation : m_allocations) {
-      if (allocation.get() != memory) continue;
+      if (allocation.memory.get() != memory || allocation.bytes != bytes) continue;
       std::swap(allocation, m_allocations.back());
       m_allocations.pop_back();
       return;
@@ -85,7 +89,11 @@ class threads : public mapped_endpoint {
 
  private:
   std::shared_ptr<shared_memory> m_memory;
-  std::vector<shared_memory::bytes_ptr> m_allocations;
+  struct owned_memory {
+    shared_memory::bytes_ptr memory;
+    std::size_t bytes;
+  };
+  std::vector<owned_memory> m_allocations;
 };
 
 static_assert(mapped_transport<threads>);

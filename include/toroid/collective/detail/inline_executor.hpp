@@ -28,6 +28,7 @@ class inline_executor {
     const block range = block_of(m_call.identity.count, m_blocks, op.blocks.first);
     const std::size_t size = m_call.identity.element_size;
     if (step == 0) {
+      if (range.count == 0) return;  // there may be no buffer at all
       const std::byte* const own = input(range);
       std::memcpy(m_session.own_entry().payload + range.begin * size, own, range.count * size);
       if (op.to.contains(m_rank, m_ranks)) std::memmove(result(range), own, range.count * size);

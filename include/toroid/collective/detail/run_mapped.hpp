@@ -75,6 +75,7 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
     const std::size_t result_bytes = call.result_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
     bool in_place = transport.reachable(call.input, input_bytes) && transport.reachable(call.result, result_bytes);
     session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result), in_place};
+    if (in_place) session.lends_buffers();
     session.publish_entry();
     for (int r = 0; r < p.ranks; ++r)
       if (r != p.rank) in_place = session.wait_for_entry(r, call.identity).buffers.reachable != 0 && in_place;

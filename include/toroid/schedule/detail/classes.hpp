@@ -46,8 +46,7 @@ inline std::optional<violation> check_classes(const unrolled& u) {
       return violation{-1, next, -1,
                        "class begins at step " + std::to_string(c.first) + " with " + std::to_string(c.count) +
                            " steps; the classes before it end here"};
-    if (c.count > u.steps - next)
-      return violation{-1, c.first, -1, "class goes beyond the last step"};
+    if (c.count > u.steps - next) return violation{-1, c.first, -1, "class goes beyond the last step"};
     for (int step = c.first; step < c.first + c.count; ++step)
       for (int rank = 0; rank < u.ranks; ++rank)
         if (!alike(u.of(step, rank), rank, u.of(c.first, rank), rank, u.ranks))

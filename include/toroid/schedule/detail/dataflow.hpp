@@ -55,7 +55,9 @@ class dataflow {
   }
 
   /// The value that operation `op` computes for its `index`-th block.
-  int value_of(std::size_t op, int index) const { return m_computed[m_first_value[op] + static_cast<std::size_t>(index)]; }
+  int value_of(std::size_t op, int index) const {
+    return m_computed[m_first_value[op] + static_cast<std::size_t>(index)];
+  }
   int result_of(int rank, int block) const { return m_result[place_of(rank, block)]; }
   const expressions& values() const { return m_values; }
 
@@ -94,7 +96,8 @@ class dataflow {
       return "blocks " + std::to_string(first) + " to " + std::to_string(first + op.blocks.count - 1) + " of " +
              std::to_string(m_u.blocks);
     for (const peers& set : {op.from, op.to}) {
-      if (set.count < 1) return &set == &op.from ? "an operation without operands" : "an operation without destinations";
+      if (set.count < 1)
+        return &set == &op.from ? "an operation without operands" : "an operation without destinations";
       if (set.count > ranks / std::gcd(set.step, ranks)) return "a set of peers names a rank twice";
     }
     const bool reads_own = op.from.contains(rank, ranks);
@@ -189,9 +192,9 @@ class dataflow {
                            ", which put it at " + name_of(sent->at)};
     }
     if (sent && (!received || *sent < *received))
-      return violation{sent->from, step - 1, sent->blocks.first,
-                       "sent to rank " + std::to_string(sent->to) + ", which does not receive it in step " +
-                           std::to_string(step)};
+      return violation{
+          sent->from, step - 1, sent->blocks.first,
+          "sent to rank " + std::to_string(sent->to) + ", which does not receive it in step " + std::to_string(step)};
     return violation{received->to, step, received->blocks.first,
                      "receives from rank " + std::to_string(received->from) + " what was not sent in step " +
                          std::to_string(step - 1)};
@@ -246,8 +249,7 @@ class dataflow {
           continue;
         }
         if (!m_values.finished(value))
-          return violation{rank, -1, b,
-                           "the result ends without every contribution once: " + m_values.text(value)};
+          return violation{rank, -1, b, "the result ends without every contribution once: " + m_values.text(value)};
         const bool everywhere = m_kind == collective_kind::all_reduce;
         if (everywhere && value != result_of(0, b))
           return violation{rank, -1, b,

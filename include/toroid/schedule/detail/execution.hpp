@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace toroid::schedule::detail {
@@ -35,8 +36,8 @@ struct execution_options {
 ///   there at time u is read at time u + 1;
 /// * on the direct path, after the last touching time, it waits until all ranks have finished it.
 ///
-/// Vector clocks tell which accesses these waits order. That they are waits for what happened at a given time, never for
-/// "whatever comes next", makes one run stand for all: any other interleaving has the same order between accesses.
+/// Vector clocks tell which accesses these waits order. That they are waits for what happened at a given time, never
+/// for "whatever comes next", makes one run stand for all: any other interleaving has the same order between accesses.
 /// Operations of one rank at one time count as unordered, so that an executor may run them side by side.
 class execution {
  public:
@@ -87,7 +88,8 @@ class execution {
     std::vector<access> accesses;
   };
   struct slot {
-    int last_time = -1;  // at which its owner wrote it
+    int time = 0;              // at which its owner last wrote it
+    std::vector<int> readers;  // ranks that read it one time later
     std::vector<access> accesses;
   };
   struct awaited {
@@ -102,7 +104,9 @@ class execution {
     return m_clocks.data() + (as_index(rank) * as_index(m_times) + as_index(time)) * as_index(m_u.ranks);
   }
   location& input(int rank, int piece, int block) {
-    return m_memory[((as_index(rank) * as_index(m_o.pieces) + as_index(piece)) * as_index(m_u.blocks) + as_index(block)) * 2];
+    return m_memory[((as_index(rank) * as_index(m_o.pieces) + as_index(piece)) * as_index(m_u.blocks) +
+                     as_index(block)) *
+                    2];
   }
   location& result(int rank, int piece, int block) {
     return m_o.in_place ? input(rank, piece, block) : *(&input(rank, piece, block) + 1);
@@ -130,21 +134,19 @@ class execution {
   }
   bool uses_slot(const operation& op) const { return m_o.path == value_path::staged || op.at == place::slot; }
 
-  /// Calls visit(awaited) for all that an operation has to wait for, until it returns true.
+  /// Calls visit(rank) for each rank whose last time has to be over before an operation, until it returns true.
   template <class Visit>
-  bool any_awaited(int rank, int time, const operation& op, Visit visit) {
-    if (waits_for_operands(op))
-      for (int i = 0; i < op.from.count; ++i)
-        if (const int q = op.from.at(i, m_u.ranks); q != rank && visit(awaited{q, time - 1})) return true;
-    const int used = slot_of(rank, time).last_time;
-    if (!uses_slot(op) || used < 0 || used == time) return false;
-    return any_at(rank, used, [&](int, int, std::size_t o) {
-      const operation& then = m_u.operations[o];
-      if (!uses_slot(then)) return false;
-      for (int i = 0; i < then.to.count; ++i)
-        if (const int q = then.to.at(i, m_u.ranks); q != rank && visit(awaited{q, used + 1})) return true;
-      return false;
-    });
+  bool any_source(int rank, const operation& op, Visit visit) const {
+    if (m_o.path == value_path::direct && op.theirs == place::input) return false;
+    for (int i = 0; i < op.from.count; ++i)
+      if (const int q = op.from.at(i, m_u.ranks); q != rank && visit(q)) return true;
+    return false;
+  }
+
+  /// Whether an operation puts its value into a slot.
+  bool fills_slot(int rank, const operation& op) const {
+    if (m_o.path == value_path::direct && op.at != place::slot) return false;
+    return op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0);
   }
 
   bool leaves_buffers(int time) const { return m_o.path == value_path::direct && time == m_touching && time > 0; }
@@ -152,55 +154,71 @@ class execution {
 
   /// Something that a rank has to wait for before it can do its next time.
   std::optional<awaited> obstacle(int rank) {
+    const int time = done(rank);
     std::optional<awaited> found;
-    const auto missing = [&](const awaited& a) {
-      if (has_finished(a)) return false;
-      found = a;
+    const auto missing = [&](int q, int until) {
+      if (has_finished({q, until})) return false;
+      found = {q, until};
       return true;
     };
-    const int time = done(rank);
     if (leaves_buffers(time))
       for (int q = 0; q < m_u.ranks; ++q)
-        if (missing({q, time - 1})) return found;
-    any_at(rank, time,
-           [&](int, int, std::size_t o) { return any_awaited(rank, time, m_u.operations[o], missing); });
+        if (missing(q, time - 1)) return found;
+    const slot& next = slot_of(rank, time);
+    any_at(rank, time, [&](int, int, std::size_t o) {
+      const operation& op = m_u.operations[o];
+      if (any_source(rank, op, [&](int q) { return missing(q, time - 1); })) return true;
+      if (next.readers.empty() || !fills_slot(rank, op)) return false;
+      return std::any_of(next.readers.begin(), next.readers.end(), [&](int q) { return missing(q, next.time + 1); });
+    });
     return found;
   }
 
-  void join(clock& into, int rank, int time) {
-    const int* from = finished(rank, time);
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
-  }
-
+  /// The next time of a rank, which has nothing to wait for any more.
   std::optional<violation> advance(int rank) {
     const int time = done(rank);
     clock before(as_index(m_u.ranks), 0);
-    if (time > 0) join(before, rank, time - 1);
+    if (time > 0) join(before, finished(rank, time - 1));
     if (leaves_buffers(time))
-      for (int q = 0; q < m_u.ranks; ++q) join(before, q, time - 1);
+      for (int q = 0; q < m_u.ranks; ++q) join(before, finished(q, time - 1));
+    slot& own = slot_of(rank, time);
+    clock emptied(as_index(m_u.ranks), 0);
+    for (const int q : own.readers) join(emptied, finished(q, own.time + 1));
+    std::vector<int> readers;
     clock after = before;
+    clock now;
     std::optional<violation> found;
-    bool fills_slot = false;
     any_at(rank, time, [&](int step, int piece, std::size_t o) {
       const operation& op = m_u.operations[o];
-      clock now = before;
-      any_awaited(rank, time, op, [&](const awaited& a) {
-        join(now, a.rank, a.time);
+      now = before;
+      any_source(rank, op, [&](int q) {
+        join(now, finished(q, time - 1));
         return false;
       });
+      if (fills_slot(rank, op)) {
+        join(now, emptied.data());
+        for (int i = 0; i < op.to.count; ++i)
+          if (const int q = op.to.at(i, m_u.ranks); q != rank) readers.push_back(q);
+      }
       found = perform(rank, time, step, piece, o, now);
-      for (std::size_t i = 0; i < after.size(); ++i) after[i] = std::max(after[i], now[i]);
-      fills_slot = fills_slot || (uses_slot(op) && sends(rank, op));
+      join(after, now.data());
       return found.has_value();
     });
-    if (fills_slot) slot_of(rank, time).last_time = time;
+    if (!readers.empty()) {
+      std::sort(readers.begin(), readers.end());
+      readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+      own.readers = std::move(readers);
+      own.time = time;
+    }
     after[as_index(rank)] = time + 1;
     std::copy(after.begin(), after.end(), finished(rank, time));
     done(rank) = time + 1;
     return found;
   }
 
-  bool sends(int rank, const operation& op) const { return op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0); }
+  static void join(clock& into, const int* from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+  }
 
   std::optional<violation> perform(int rank, int time, int step, int piece, std::size_t o, const clock& now) {
     const operation& op = m_u.operations[o];
@@ -230,7 +248,7 @@ class execution {
         std::optional<violation> found;
         if (q == rank ? !already_kept : !staged && op.at == place::delivered)
           found = touch(result(q, piece, block), q, block, "result", writes, now, value);
-        else if (q != rank && uses_slot(op))
+        else if (q != rank && (staged || op.at == place::slot))
           found = touch(slot_of(rank, time), rank, block, writes, now);
         if (found) return found;
       }
