@@ -160,6 +160,15 @@ class meeting {
   rank_line* m_lines = nullptr;
 };
 
+/// The value below which a share of the samples lies (nearest rank); 0 without samples.
+inline double percentile(std::vector<double> samples, double share) {
+  if (samples.empty()) return 0;
+  const std::size_t index = std::min(samples.size() - 1, std::size_t(share * double(samples.size())));
+  std::nth_element(samples.begin(), samples.begin() + std::ptrdiff_t(index), samples.end());
+  return samples[index];
+}
+inline double median(std::vector<double> samples) { return percentile(std::move(samples), 0.5); }
+
 /// One rank at the meeting place.
 class member {
  public:
@@ -172,13 +181,19 @@ class member {
       if (r != m_rank) m_place.wait_for(m_place.line(r).arrived, m_epoch);
   }
 
-  /// Nanoseconds of one barrier: tells how far apart the cores are just now.
+  /// Nanoseconds of one barrier: tells how far apart the cores are just now. The median over batches, so that an
+  /// interruption of one rank does not count.
   double probe() {
-    const int count = m_place.crowded() ? 200 : 20000;
-    barrier();
-    const std::int64_t begin = now_ns();
-    for (int i = 0; i < count; ++i) barrier();
-    return double(now_ns() - begin) / count;
+    const int batches = m_place.crowded() ? 10 : 50;
+    const int count = m_place.crowded() ? 20 : 400;
+    std::vector<double> means;
+    for (int batch = 0; batch < batches; ++batch) {
+      barrier();
+      const std::int64_t begin = now_ns();
+      for (int i = 0; i < count; ++i) barrier();
+      means.push_back(double(now_ns() - begin) / count);
+    }
+    return median(means);
   }
 
   void stamp_start() { m_place.line(m_rank).start = now_ns(); }
@@ -205,15 +220,6 @@ inline call_times times_of(meeting& place) {
   }
   return {double(end - last) / 1e3, double(last - first) / 1e3};
 }
-
-/// The value below which a share of the samples lies (nearest rank); 0 without samples.
-inline double percentile(std::vector<double> samples, double share) {
-  if (samples.empty()) return 0;
-  const std::size_t index = std::min(samples.size() - 1, std::size_t(share * double(samples.size())));
-  std::nth_element(samples.begin(), samples.begin() + std::ptrdiff_t(index), samples.end());
-  return samples[index];
-}
-inline double median(std::vector<double> samples) { return percentile(std::move(samples), 0.5); }
 
 /// How far apart the cores are, from the probes beside a line: only lines of one placement may be compared.
 inline std::string_view placement_of(const std::vector<double>& probes, bool crowded) {

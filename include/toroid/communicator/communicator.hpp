@@ -25,8 +25,9 @@ struct access;
 
 /// A group of ranks over one transport, as seen by one of them.
 ///
-/// Move-only. Made by run_threads, run_processes and their kind. One thread at a time may use a communicator;
-/// different communicators may be used from different threads freely. After an error other than usage_error it is
+/// Move-only. Made by run_threads, run_processes and their kind. One thread at a time may use a communicator, but for
+/// abort(); different communicators may be used from different threads freely. A process forked from a rank cannot use
+/// the communicator that it has inherited, and does no harm when it ends. After an error other than usage_error it is
 /// broken: each further call throws the same error at once.
 ///
 /// @tparam Transport  a mapped_transport
@@ -54,6 +55,10 @@ class communicator {
   int rank() const noexcept { return end().transport().rank(); }
   /// Number of ranks.
   int size() const noexcept { return end().transport().size(); }
+  /// Ends every call of every rank, now and later, with peer_lost. From any thread, while the communicator exists.
+  void abort() noexcept {
+    if (m_session) m_session->abort();
+  }
   /// Bytes of memory that this rank's end holds for messages, without what was taken by allocate().
   std::size_t footprint() const noexcept {
     return end().transport().footprint() + sizeof(session) + 2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);

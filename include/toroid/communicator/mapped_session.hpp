@@ -2,12 +2,14 @@
 #pragma once
 #include <sched.h>
 #include <toroid/communicator/call.hpp>
+#include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mapped_transport.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -39,8 +41,29 @@ class mapped_session {
   const std::byte** sources() noexcept { return m_sources.data(); }
   std::byte** destinations() noexcept { return m_destinations.data(); }
 
+  /// Marks the time that a thread spends in a call.
+  class [[nodiscard]] in_call {
+   public:
+    explicit in_call(std::atomic<bool>& busy) noexcept : m_busy(&busy) { busy.store(true, std::memory_order_relaxed); }
+    in_call(in_call&& other) noexcept : m_busy(std::exchange(other.m_busy, nullptr)) {}
+    in_call& operator=(in_call&&) = delete;
+    ~in_call() {
+      if (m_busy != nullptr) m_busy->store(false, std::memory_order_relaxed);
+    }
+
+   private:
+    std::atomic<bool>* m_busy;
+  };
+
   /// Begins a call: after this the rank may write its entry, and nobody reads the one before last any more.
-  void begin(const call_identity& identity) {
+  /// @throws usage_error  if another thread is inside a call; what has broken the group
+  in_call begin(const call_identity& identity) {
+    // A look, not a lock: an exchange would cost a short call a tenth of its time, and misuse is caught soon enough.
+    if (m_busy.load(std::memory_order_relaxed) && m_options.checking != check::none) [[unlikely]]
+      throw usage_error("toroid: two threads use one communicator at the same time; give each its own");
+    in_call mark(m_busy);
+    if (!m_guard.original()) [[unlikely]]
+      throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
     if (m_failure) [[unlikely]] std::rethrow_exception(m_failure);
     m_context.operation = name_of(identity.collective);
     m_context.call = ++m_call;
@@ -51,6 +74,8 @@ class mapped_session {
     m_lends_buffers = false;
     if (m_all_entered + 1 < m_call) [[unlikely]] wait_for_previous_entries();
     m_now = identity.signature();
+    m_flaw_rank = -1;
+    return mark;
   }
 
   transport::entry& own_entry() noexcept { return entry_of(m_transport.rank()); }
@@ -69,8 +94,27 @@ class mapped_session {
   transport::entry& wait_for_entry(int rank, const call_identity& identity) {
     transport::entry& theirs = entry_of(rank);
     m_transport.wait(rank, theirs.sequence, m_call, m_context);
-    if (m_options.checking == check::calls && theirs.signature != m_now) [[unlikely]] throw_mismatch(rank, identity, m_call);
+    if (m_options.checking != check::none && theirs.signature != m_now) [[unlikely]] throw_mismatch(rank, identity, m_call);
+    if (m_options.checking == check::data) [[unlikely]] note_flaw(rank, m_transport.box(rank).flaw[m_call & 1]);
     return theirs;
+  }
+
+  /// With check::data: searches the own input. Before publish_entry().
+  void inspect(const std::byte* input, std::size_t count, std::size_t (*first_flaw)(const std::byte*, std::size_t)) {
+    if (m_options.checking != check::data) [[likely]] return;
+    const std::size_t index = first_flaw != nullptr && count != 0 ? first_flaw(input, count) : count;
+    std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
+    mine = index < count ? index + 1 : 0;
+    note_flaw(m_transport.rank(), mine);
+  }
+
+  /// With check::data, once entries have been waited for: all ranks that have heard of a flaw throw the same error, and
+  /// the communicator stays whole.
+  void refuse_flaws(const call_identity& identity) const {
+    if (m_flaw_rank < 0) [[likely]] return;
+    throw usage_error(std::string("toroid: ") + name_of(identity.collective) + " at " + identity.at.file + ":" +
+                      std::to_string(identity.at.line) + ": the input of rank " + std::to_string(m_flaw_rank) +
+                      " is not finite at index " + std::to_string(m_flaw_index));
   }
 
   /// To be called once entries of all ranks have been waited for.
@@ -97,6 +141,7 @@ class mapped_session {
 
   /// Tells the peers that this rank will take part in nothing any more.
   void leave() noexcept {
+    if (!m_guard.original()) return;
     m_transport.box(m_transport.rank()).left.store(1, std::memory_order_release);  // pairs with long waits
     m_transport.order_against_signals();
     m_transport.wake_sleepers();
@@ -104,6 +149,7 @@ class mapped_session {
 
   /// Breaks the group because this rank's own code has failed.
   void fail(const std::string& why) noexcept {
+    if (!m_guard.original()) return;
     m_transport.break_group(transport::failure::lost, m_transport.rank(), why);
   }
 
@@ -116,7 +162,16 @@ class mapped_session {
     mine.progress.store(ticks, std::memory_order_release);
   }
 
+  /// Breaks the group on the caller's wish; from any thread.
+  void abort() noexcept { fail("rank " + std::to_string(m_transport.rank()) + " has aborted"); }
+
  private:
+  void note_flaw(int rank, std::uint64_t flaw) noexcept {
+    if (flaw == 0 || (m_flaw_rank >= 0 && m_flaw_rank < rank)) return;
+    m_flaw_rank = rank;
+    m_flaw_index = flaw - 1;
+  }
+
   /// An entry may be overwritten two calls later, when all have left it: they have if they entered the next call.
   [[gnu::noinline]] void wait_for_previous_entries() {
     const std::uint64_t previous = m_call - 1;
@@ -125,7 +180,7 @@ class mapped_session {
         if (r == m_transport.rank()) continue;
         transport::entry& theirs = m_transport.box(r).entries[previous & 1];
         m_transport.wait(r, theirs.sequence, previous, m_context);
-        if (m_options.checking == check::calls && theirs.signature != m_now) {
+        if (m_options.checking != check::none && theirs.signature != m_now) {
           call_identity unknown;
           unknown.at = m_context.at;
           throw_mismatch(r, unknown, previous);
@@ -195,6 +250,10 @@ class mapped_session {
   std::vector<const std::byte*> m_sources;
   std::vector<std::byte*> m_destinations;
   instruction_set m_instructions;
+  fork_guard m_guard;
+  std::atomic<bool> m_busy{false};
+  int m_flaw_rank = -1;  ///< lowest rank whose input is flawed in this call
+  std::uint64_t m_flaw_index = 0;
   std::exception_ptr m_failure;
 };
 

@@ -15,6 +15,7 @@ namespace toroid {
 enum class check {
   none,   ///< nothing: ranks that disagree get undefined results or a timeout
   calls,  ///< all ranks make the same call: collective, operator, element type, count, algorithm, root
+  data,   ///< and that every number that enters a reduction or is copied is finite: one read of the input more
 };
 
 /// Options of a communicator; all ranks of a group must use the same.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/transport/process_identity.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +51,12 @@ struct mailbox {
   /// What this rank called, as text, once ranks have found that they disagree. Release / acquire on `described`.
   std::atomic<std::uint64_t> described{0};
   char description[384] = {};
+  /// Who the rank is. Release on `owner_known`; pairs with the acquire in long waits.
+  process_identity owner{};
+  std::atomic<std::uint32_t> owner_known{0};
+  /// With check::data: 1 + index of the first number in the input of a call that is not finite, else 0. Two, used in
+  /// turn as the entries are, and published with them.
+  std::uint64_t flaw[2] = {};
   /// Rung by peers, slept on by the owner.
   alignas(isolation) std::atomic<std::uint32_t> doorbell{0};
   std::atomic<std::uint32_t> sleeping{0};

@@ -7,6 +7,7 @@
 #include <toroid/transport/waiting.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -152,6 +153,7 @@ class mapped_endpoint {
     constexpr std::int64_t slice = 100'000'000;  // a lost peer is noticed at least this often
     const std::int64_t began = detail::monotonic_nanoseconds();
     mailbox& mine = box(m_rank);
+    bool quiet = false;  // a whole slice without a ring: time to look after the peers
     while (true) {
       if (broken()) {
         if (flag.load(std::memory_order_acquire) >= value) return;
@@ -159,6 +161,8 @@ class mapped_endpoint {
       }
       if (box(peer).left.load(std::memory_order_acquire) != 0 && flag.load(std::memory_order_acquire) < value)
         fail(failure::lost, peer, context, "rank " + std::to_string(peer) + " has left the communicator");
+      if (const int dead = quiet ? dead_peer() : -1; dead >= 0 && flag.load(std::memory_order_acquire) < value)
+        fail(failure::lost, dead, context, "the process of rank " + std::to_string(dead) + " has ended");
       const std::int64_t remaining = m_waiting.timeout - (detail::monotonic_nanoseconds() - began);
       if (remaining <= 0) fail(failure::timeout, peer, context, timeout_text(peer, context));
       const std::uint32_t seen = mine.doorbell.load(std::memory_order_acquire);
@@ -167,11 +171,21 @@ class mapped_endpoint {
       order_against_signals();
       // Either this load sees the peer's store, or the peer's load of `attention` has seen this sleeper.
       const bool come = flag.load(std::memory_order_seq_cst) >= value;
-      if (!come && !broken()) sleep(mine.doorbell, seen, remaining < slice ? remaining : slice);
+      if (!come && !broken()) quiet = sleep(mine.doorbell, seen, remaining < slice ? remaining : slice) == ETIMEDOUT;
       m_group->attention.fetch_sub(1, std::memory_order_seq_cst);
       mine.sleeping.store(0, std::memory_order_relaxed);
       if (flag.load(std::memory_order_acquire) >= value) return;
     }
+  }
+
+  /// A rank whose process has ended without leaving, or -1. Ranks that are threads of one process are never asked.
+  int dead_peer() const noexcept {
+    if (m_scope == detail::expedited::among_threads) return -1;
+    for (int r = 0; r < size(); ++r)
+      if (r != m_rank && box(r).owner_known.load(std::memory_order_acquire) != 0 &&
+          box(r).left.load(std::memory_order_acquire) == 0 && has_ended(box(r).owner))
+        return r;
+    return -1;
   }
 
   [[noreturn]] void fail(failure kind, int culprit, const wait_context& context, const std::string& what) {

@@ -80,7 +80,10 @@ class shm : public mapped_endpoint {
       : mapped_endpoint(rank, memory->peers(), memory->region_bytes(), memory->group(), how,
                         detail::expedited::among_processes),
         m_memory(std::move(memory)),
-        m_free(m_memory->shared_bytes()) {}
+        m_free(m_memory->shared_bytes()) {
+    box(rank).owner = this_process();
+    box(rank).owner_known.store(1, std::memory_order_release);  // pairs with long waits
+  }
 
   bool reachable(const void* pointer, std::size_t bytes) const noexcept {
     const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(arena());

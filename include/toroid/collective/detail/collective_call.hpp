@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/collective/detail/finite.hpp>
 #include <toroid/communicator/call.hpp>
 #include <toroid/core/reduction.hpp>
 #include <toroid/topology/block.hpp>
@@ -18,7 +19,13 @@ struct collective_call {
   reduce_function reduce = nullptr;
   reduce_function copy = nullptr;  ///< counts bytes
   const void* functor = nullptr;
+  flaw_finder first_flaw = nullptr;  ///< searches elements for what is not finite
 
+  /// Elements that a rank's input holds.
+  std::size_t input_count(int ranks, int rank) const noexcept {
+    if (identity.collective == collective_kind::broadcast && rank != identity.root) return 0;
+    return input_is_block ? block_of(identity.count, ranks, rank).count : identity.count;
+  }
   std::size_t bytes() const noexcept { return identity.count * identity.element_size; }
 
   /// Elements of the vector before the first one that a rank's input or result holds.

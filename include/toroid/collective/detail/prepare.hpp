@@ -68,6 +68,7 @@ collective_call erase(call_identity identity, instruction_set instructions, cons
     call.functor = operation;
   }
   call.copy = copy_for(instructions);
+  call.first_flaw = flaw_finder_for<T>();
   call.identity = identity;
   return call;
 }

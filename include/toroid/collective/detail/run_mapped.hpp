@@ -52,11 +52,13 @@ schedule::layout layout_for(path how, const schedule::problem& p, std::size_t co
 template <class Schedule, class Transport>
 void run_inline(mapped_session<Transport>& session, const collective_call& call) {
   const schedule::problem p{session.transport().rank(), session.transport().size(), call.identity.root};
-  session.begin(call.identity);
+  const auto mark = session.begin(call.identity);
+  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
   session.guarded([&] {
     inline_executor<Transport> executor(session, call, Schedule::blocks(p));
     schedule::walk<Schedule>(p, 1, executor);
   });
+  session.refuse_flaws(call.identity);
 }
 
 /// Runs any schedule on buffers of any length.
@@ -69,18 +71,22 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
     return layout_for<Schedule>(how, p, call.identity.count, size, call.identity.segment_bytes, transport.region_bytes());
   };
   const schedule::layout staged = plan_for(path::staged);  // refuses what cannot be run before anything moves
-  session.begin(call.identity);
+  const auto mark = session.begin(call.identity);
+  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
+  bool in_place = false;
   session.guarded([&] {
     const std::size_t input_bytes = call.input_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
     const std::size_t result_bytes = call.result_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
-    bool in_place = transport.reachable(call.input, input_bytes) && transport.reachable(call.result, result_bytes);
+    in_place = transport.reachable(call.input, input_bytes) && transport.reachable(call.result, result_bytes);
     session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result), in_place};
     if (in_place) session.lends_buffers();
     session.publish_entry();
     for (int r = 0; r < p.ranks; ++r)
       if (r != p.rank) in_place = session.wait_for_entry(r, call.identity).buffers.reachable != 0 && in_place;
     session.all_have_entered();
-
+  });
+  session.refuse_flaws(call.identity);
+  session.guarded([&] {
     mapped_problem problem;
     problem.ranks = p;
     problem.layout = in_place ? plan_for(path::in_place) : staged;

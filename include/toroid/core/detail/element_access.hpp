@@ -95,6 +95,30 @@ template <class Word>
   }
 }
 
+/// Which destinations to store past the caches.
+struct streaming {
+  std::uint64_t destinations = 0;  ///< bit d stands for destination d; more than 64 are stored as usual
+  std::size_t first_line = 0;      ///< bytes before the first line of 64 bytes in all of these
+
+  bool wanted() const noexcept { return destinations != 0; }
+  bool includes(int destination) const noexcept { return destination < 64 && (destinations >> destination & 1u) != 0; }
+};
+
+/// Not those that are a source, whose lines are in the cache anyway, nor those whose lines begin at other elements.
+inline streaming streaming_of(const reduce_arguments& a) noexcept {
+  streaming result;
+  if (!a.non_temporal) return result;
+  for (int d = 0; d < a.destination_count && d < 64; ++d) {
+    bool is_source = false;
+    for (int s = 0; s < a.source_count; ++s) is_source |= a.sources[s] == a.destinations[d];
+    const std::size_t first_line = -address_of(a.destinations[d]) % 64;
+    if (is_source || (result.wanted() && first_line != result.first_line)) continue;
+    result.first_line = first_line;
+    result.destinations |= std::uint64_t{1} << d;
+  }
+  return result;
+}
+
 /// Elements up to this number are combined one by one.
 template <class T>
 inline constexpr std::size_t few = half<T> ? 1 : 2;

@@ -71,7 +71,7 @@ typedef std::uint16_t halves __attribute__((vector_size(width / 2)));
   std::memcpy(to, &value, sizeof value);  // converting by hand is slower than the caches
 }
 template <class T, class Op>
-void reduce_narrower(const reduce_arguments&) noexcept {}  // there are no fewer bytes
+void reduce_narrower(const reduce_arguments&) noexcept {}  // never called: there is none
 
 #include <toroid/core/detail/vector_loops.inc>
 
@@ -165,10 +165,7 @@ typedef short halves __attribute__((vector_size(width / 2)));
 }
 template <class T, class Op>
 void reduce_narrower(const reduce_arguments& a) {
-  if constexpr (std::is_same_v<T, float16>)
-    avx2::reduce<T, Op>(a);
-  else
-    baseline::reduce<T, Op>(a);
+  avx2::reduce<T, Op>(a);
 }
 
 #include <toroid/core/detail/vector_loops.inc>

@@ -106,6 +106,7 @@ class dataflow {
     const bool sends = op.to.count > (keeps ? 1 : 0);
     if (sends && op.at == place::input && receives)
       return "peers are told to read this rank's input, but the value is another";
+    if (keeps && op.at == place::input) return "an announcement is for peers, and cannot be kept as the own result";
     if (receives && op.theirs == place::delivered) {
       if (op.from.count > 1) return "a delivered value is final, and cannot be an operand";
       if (!keeps) return "a value was delivered to this rank, which does not keep it";

@@ -34,7 +34,7 @@ struct execution_options {
 ///   one: a delivered one too), it waits until q has finished the time before;
 /// * before it writes a slot at time t, it waits until whoever read what stood there has finished reading: what was put
 ///   there at time u is read at time u + 1;
-/// * on the direct path, after the last touching time, it waits until all ranks have finished it.
+/// * on the direct path it leaves when all have finished the last touching time; of later ones nobody hears.
 ///
 /// Vector clocks tell which accesses these waits order. That they are waits for what happened at a given time, never
 /// for "whatever comes next", makes one run stand for all: any other interleaving has the same order between accesses.
@@ -129,11 +129,6 @@ class execution {
     return false;
   }
 
-  bool waits_for_operands(const operation& op) const {
-    return m_o.path == value_path::staged || op.theirs != place::input;
-  }
-  bool uses_slot(const operation& op) const { return m_o.path == value_path::staged || op.at == place::slot; }
-
   /// Calls visit(rank) for each rank whose last time has to be over before an operation, until it returns true.
   template <class Visit>
   bool any_source(int rank, const operation& op, Visit visit) const {
@@ -149,7 +144,6 @@ class execution {
     return op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0);
   }
 
-  bool leaves_buffers(int time) const { return m_o.path == value_path::direct && time == m_touching && time > 0; }
   bool has_finished(const awaited& a) { return done(a.rank) > a.time; }
 
   /// Something that a rank has to wait for before it can do its next time.
@@ -161,9 +155,6 @@ class execution {
       found = {q, until};
       return true;
     };
-    if (leaves_buffers(time))
-      for (int q = 0; q < m_u.ranks; ++q)
-        if (missing(q, time - 1)) return found;
     const slot& next = slot_of(rank, time);
     any_at(rank, time, [&](int, int, std::size_t o) {
       const operation& op = m_u.operations[o];
@@ -179,8 +170,6 @@ class execution {
     const int time = done(rank);
     clock before(as_index(m_u.ranks), 0);
     if (time > 0) join(before, finished(rank, time - 1));
-    if (leaves_buffers(time))
-      for (int q = 0; q < m_u.ranks; ++q) join(before, finished(q, time - 1));
     slot& own = slot_of(rank, time);
     clock emptied(as_index(m_u.ranks), 0);
     for (const int q : own.readers) join(emptied, finished(q, own.time + 1));
@@ -228,6 +217,10 @@ class execution {
     // Peers read an announced input for themselves, and a delivered value has been put into the own result already.
     const bool announces_only = !staged && op.at == place::input && !keeps;
     const bool already_kept = !staged && receives && op.theirs == place::delivered;
+    if (!staged && time > m_touching && any_source(rank, op, [](int) { return true; }))
+      return violation{rank, step, op.blocks.first,
+                       "touching_steps is too small: this step waits for step " + std::to_string(step - 1) +
+                           " of its peers, which do not tell of steps after touching_steps"};
     const access reads{rank, time, step, o, false}, writes{rank, time, step, o, true};
     for (int b = 0; b < op.blocks.count; ++b) {
       const int block = op.blocks.first + b;
@@ -248,7 +241,7 @@ class execution {
         std::optional<violation> found;
         if (q == rank ? !already_kept : !staged && op.at == place::delivered)
           found = touch(result(q, piece, block), q, block, "result", writes, now, value);
-        else if (q != rank && (staged || op.at == place::slot))
+        else if (q != rank && fills_slot(rank, op))
           found = touch(slot_of(rank, time), rank, block, writes, now);
         if (found) return found;
       }
@@ -307,14 +300,14 @@ class execution {
       rank = obstacle(rank)->rank;
     }
     const int first = rank;
-    std::string text = "deadlock: it";
+    std::string text = "deadlock: at time " + std::to_string(done(first)) + " it";
     do {
       const awaited next = *obstacle(rank);
       text += std::string(rank == first ? "" : ", which") + " waits for rank " + std::to_string(next.rank) +
               " to finish time " + std::to_string(next.time);
       rank = next.rank;
     } while (rank != first);
-    return {first, done(first) % m_u.steps, -1, text + how()};
+    return {first, -1, -1, text + how()};
   }
 
   std::optional<violation> check_result() {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/collective/all_gather.hpp>
+#include <toroid/collective/all_reduce.hpp>
+#include <toroid/collective/barrier.hpp>
+#include <toroid/collective/broadcast.hpp>
+#include <toroid/collective/plan.hpp>
+#include <toroid/collective/reduce_scatter.hpp>
+#include <toroid/communicator/communicator.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// What every transport must do, as one suite: all collectives, algorithms and numbers of ranks, counts around every
+/// edge, in place and out of place, element by element. A transport is held against it in about twenty lines; see
+/// test/transport/conform_threads.cpp.
+namespace conformance {
+
+/// One type is enough: types and operators are held against the reduction loops elsewhere.
+using element = std::uint32_t;
+
+/// An algorithm with its options.
+struct choice {
+  enum class kind { automatic, direct, ring } algorithm = kind::automatic;
+  std::size_t segment_bytes = 0;
+  std::string name() const;
+};
+
+/// One rank's end of a group, its type erased, so that the suite itself is compiled once.
+class group_end {
+ public:
+  virtual ~group_end() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// In place where `in` and `out` begin at the same address.
+  virtual void all_reduce(std::span<const element> in, std::span<element> out, choice how) = 0;
+  virtual void reduce_scatter(std::span<const element> in, std::span<element> out, choice how) = 0;
+  /// In place where `in` is inside `out`.
+  virtual void all_gather(std::span<const element> in, std::span<element> out, choice how) = 0;
+  virtual void broadcast(std::span<element> buffer, int root, choice how) = 0;
+  virtual void barrier() = 0;
+  virtual std::span<std::byte> allocate(std::size_t bytes) = 0;
+  virtual void deallocate(std::span<std::byte> memory) = 0;
+  /// What all_reduce would do with so many elements.
+  virtual toroid::call_plan plan(std::size_t count, choice how) = 0;
+};
+
+template <class Communicator>
+class end_of final : public group_end {
+ public:
+  explicit end_of(Communicator& comm) : m_comm(comm) {}
+  int rank() const override { return m_comm.rank(); }
+  int size() const override { return m_comm.size(); }
+  void all_reduce(std::span<const element> in, std::span<element> out, choice how) override {
+    with(how, [&](auto algorithm) {
+      if (in.data() == out.data())
+        toroid::all_reduce(m_comm, out, algorithm);
+      else
+        toroid::all_reduce(m_comm, in, out, algorithm);
+    });
+  }
+  void reduce_scatter(std::span<const element> in, std::span<element> out, choice how) override {
+    with(how, [&](auto algorithm) { toroid::reduce_scatter(m_comm, in, out, algorithm); });
+  }
+  void all_gather(std::span<const element> in, std::span<element> out, choice how) override {
+    with(how, [&](auto algorithm) { toroid::all_gather(m_comm, in, out, algorithm); });
+  }
+  void broadcast(std::span<element> buffer, int root, choice how) override {
+    with(how, [&](auto algorithm) { toroid::broadcast(m_comm, buffer, root, algorithm); });
+  }
+  void barrier() override { toroid::barrier(m_comm); }
+  std::span<std::byte> allocate(std::size_t bytes) override { return toroid::allocate<std::byte>(m_comm, bytes); }
+  void deallocate(std::span<std::byte> memory) override { toroid::deallocate(m_comm, memory); }
+  toroid::call_plan plan(std::size_t count, choice how) override {
+    toroid::call_plan answer;
+    with(how, [&](auto algorithm) { answer = toroid::plan<element>(m_comm, count, algorithm); });
+    return answer;
+  }
+
+ private:
+  template <class F>
+  static void with(choice how, F f) {
+    switch (how.algorithm) {
+      case choice::kind::automatic: return f(toroid::automatic{});
+      case choice::kind::direct: return f(toroid::direct{.segment_bytes = how.segment_bytes});
+      case choice::kind::ring: return f(toroid::ring{.segment_bytes = how.segment_bytes});
+    }
+  }
+  Communicator& m_comm;
+};
+
+/// Where the buffers of the ranks lie.
+enum class memory_kind {
+  ordinary,  ///< each rank's own, between fences
+  shared,    ///< from toroid::allocate
+  mixed,     ///< from toroid::allocate, but for one buffer of one rank, by turns
+};
+
+/// Runs a function on all ranks of a new group; rethrows the first error.
+using launcher = std::function<void(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f)>;
+
+/// How much of the product to run.
+enum class extent { whole, brief };
+
+/// Throws support::check_failed where the transport breaks the contract, or what a call threw.
+void check(const launcher& launch, memory_kind where, extent how_much = extent::whole);
+
+/// The same for one number of ranks.
+void check(const launcher& launch, memory_kind where, extent how_much, int ranks);
+
+/// For launchers: from a communicator to the suite's view of it.
+inline auto erased(const std::function<void(group_end&)>& f) {
+  return [&f](auto& comm) {
+    end_of end(comm);
+    f(end);
+  };
+}
+
+}  // namespace conformance
