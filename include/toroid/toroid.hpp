@@ -14,9 +14,11 @@
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/plan.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
+#include <toroid/communicator/allocator.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/run_processes.hpp>
 #include <toroid/communicator/run_threads.hpp>
+#include <toroid/communicator/shm.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/core/version.hpp>
 #include <toroid/transport/shm.hpp>

@@ -199,14 +199,14 @@ void call(group& comm) {
 }
 
 #elif defined(REFUSE_STRAY_ARGUMENT)
-// expect: toroid:
+// expect: toroid: the operator must be callable
 void call(group& comm) {
   std::vector<float> values(8);
   toroid::all_reduce(comm, values, REFUSED(3, toroid::sum{}));
 }
 
 #elif defined(REFUSE_ALLOCATE_STRINGS)
-// expect: element<
+// expect: is_trivially_copyable_v
 void call(group& comm) { (void)toroid::allocate<REFUSED(std::string, char)>(comm, 8); }
 
 #else

@@ -35,6 +35,8 @@ struct options {
   /// Address range in bytes that each rank's toroid::allocate takes from, between processes; it costs no memory until
   /// used. Zero: as much as the machine has memory.
   std::size_t shared_bytes = 0;
+  /// Between processes: the directory of a tmpfs that segments shall lie in, without names; empty: anonymous memory.
+  std::string directory = {};
 };
 
 namespace detail {

@@ -115,7 +115,7 @@ inline int threads_of_this_process() {
 class forked_group {
  public:
   forked_group(int ranks, const options& chosen)
-      : m_segments(std::make_shared<transport::shm::segments>(ranks, region_bytes_of(ranks, chosen), shared_bytes_of(chosen))),
+      : m_segments(std::make_shared<transport::shm::segments>(ranks, region_bytes_of(ranks, chosen), shared_bytes_of(chosen), chosen.directory)),
         m_report_memory(sizeof(std::atomic<std::uint32_t>) + static_cast<std::size_t>(ranks) * sizeof(child_report) + 64),
         m_failures(new (m_report_memory.data()) std::atomic<std::uint32_t>{0}),
         m_reports(reinterpret_cast<child_report*>(static_cast<std::byte*>(m_report_memory.data()) + 64)),

@@ -82,7 +82,7 @@ inline std::optional<violation> check_executions(const unrolled& u, const datafl
 /// @param ranks  at least 1
 /// @param root   of a broadcast, in [0, ranks)
 ///
-/// Cost: for 64 ranks some ten milliseconds; grows with ranks^2 times steps. Pure.
+/// Cost: for 64 ranks at most a tenth of a second; grows with ranks^2 times steps. Pure.
 ///
 /// Example: `verify(ring_all_reduce{}, 8, collective_kind::all_reduce).proved()`
 template <schedule_type S>

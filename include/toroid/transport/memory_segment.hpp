@@ -2,6 +2,8 @@
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <toroid/core/error.hpp>
 #include <unistd.h>
 
@@ -42,27 +44,44 @@ class memory_segment {
   memory_segment() = default;
 
   /// @param bytes  size of the address range; rounded up to whole pages
-  /// @throws system_error  with the bytes asked for
-  explicit memory_segment(std::size_t bytes) : m_bytes(whole_pages(bytes)) {
-    m_file = file_descriptor(::memfd_create("toroid", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!m_file) refuse("memfd_create", bytes, "raise the limit on open files (ulimit -n)");
-    if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0)
-      refuse("ftruncate of a memory file", bytes, "ask for less shared_bytes");
+  /// @param directory  where the file shall lie, without a name; empty: nowhere, in anonymous memory
+  /// @throws system_error  with the path, the bytes asked for and the bytes free
+  explicit memory_segment(std::size_t bytes, std::string directory = {})
+      : m_directory(std::move(directory)), m_bytes(whole_pages(bytes)) {
+    if (m_directory.empty()) {
+      m_file = file_descriptor(::memfd_create("toroid", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      if (!m_file) refuse("memfd_create", bytes, "raise the limit on open files (ulimit -n)");
+    } else {
+      m_file = file_descriptor(::open(m_directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+      if (!m_file) refuse("creating a nameless file", bytes, "give a directory of a tmpfs that this user may write to");
+    }
+    if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0) refuse("ftruncate", bytes, "ask for less shared_bytes");
     // Nobody can shrink it under a peer's feet: no SIGBUS for touching what was there.
-    if (::fcntl(m_file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    if (m_directory.empty() && ::fcntl(m_file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
       refuse("sealing a memory file", bytes, "use a kernel with memfd sealing");
-    void* const where =
-        ::mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m_file.get(), 0);
-    if (where == MAP_FAILED) refuse("mmap of a memory file", bytes, "ask for less shared_bytes, or raise ulimit -v");
-    m_data = static_cast<std::byte*>(where);
-    ::madvise(where, m_bytes, MADV_DONTDUMP);
+    map();
+  }
+
+  /// Maps a segment that another process has made and sent.
+  /// @throws system_error  if the file is shorter than `bytes`, or can still be shrunk though it is anonymous
+  memory_segment(file_descriptor file, std::size_t bytes, std::string directory)
+      : m_file(std::move(file)), m_directory(std::move(directory)), m_bytes(whole_pages(bytes)) {
+    struct stat status {};
+    if (::fstat(m_file.get(), &status) != 0) refuse("fstat", bytes, "check that both processes run the same program");
+    const int seals = m_directory.empty() ? ::fcntl(m_file.get(), F_GET_SEALS) : F_SEAL_SHRINK;
+    errno = EPROTO;
+    if (static_cast<std::size_t>(status.st_size) < m_bytes || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+      refuse("checking a peer's segment", bytes, "check that both processes run the same program");
+    map();
   }
   memory_segment(memory_segment&& other) noexcept
       : m_file(std::move(other.m_file)),
+        m_directory(std::move(other.m_directory)),
         m_data(std::exchange(other.m_data, nullptr)),
         m_bytes(std::exchange(other.m_bytes, 0)) {}
   memory_segment& operator=(memory_segment&& other) noexcept {
     std::swap(m_file, other.m_file);
+    std::swap(m_directory, other.m_directory);
     std::swap(m_data, other.m_data);
     std::swap(m_bytes, other.m_bytes);
     return *this;
@@ -83,7 +102,7 @@ class memory_segment {
     int status = 0;
     do status = ::fallocate(m_file.get(), 0, static_cast<off_t>(first), static_cast<off_t>(length));
     while (status != 0 && errno == EINTR);
-    if (status != 0) refuse("reserving shared memory", bytes, "free memory, or raise the memory limit of the container");
+    if (status != 0) refuse("reserving shared memory", bytes, "free memory, ask for less, or enlarge the tmpfs or the memory limit");
   }
 
   /// Gives back whole pages inside [offset, offset + bytes); they read as zero afterwards.
@@ -94,6 +113,8 @@ class memory_segment {
     ::fallocate(m_file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
                 static_cast<off_t>(last - first));
   }
+
+  int file() const noexcept { return m_file.get(); }
 
   /// Keeps the mapping but not the descriptor: this process will never reserve here.
   void close_file() noexcept { m_file.reset(); }
@@ -107,14 +128,25 @@ class memory_segment {
   }
 
  private:
-  [[noreturn]] static void refuse(const char* what, std::size_t bytes, const char* remedy) {
+  void map() {
+    void* const where = ::mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m_file.get(), 0);
+    if (where == MAP_FAILED) refuse("mmap", m_bytes, "ask for less shared_bytes, or raise ulimit -v");
+    m_data = static_cast<std::byte*>(where);
+    ::madvise(where, m_bytes, MADV_DONTDUMP);
+  }
+
+  [[noreturn]] void refuse(const char* what, std::size_t bytes, const char* remedy) const {
     const int number = errno;
-    throw system_error(std::string("toroid: ") + what + " (memory file \"toroid\", " + std::to_string(bytes) +
-                       " bytes asked for, " + std::to_string(available_bytes()) + " bytes of memory free) failed: " +
-                       std::strerror(number) + "; " + remedy);
+    std::size_t left = available_bytes();
+    struct statvfs room {};
+    if (!m_directory.empty() && ::statvfs(m_directory.c_str(), &room) == 0) left = room.f_bavail * room.f_frsize;
+    throw system_error(std::string("toroid: ") + what + " in " + (m_directory.empty() ? "anonymous memory" : m_directory) +
+                       " failed: " + std::strerror(number) + " (" + std::to_string(bytes) + " bytes asked for, " +
+                       std::to_string(left) + " bytes free); " + remedy);
   }
 
   file_descriptor m_file;
+  std::string m_directory;
   std::byte* m_data = nullptr;
   std::size_t m_bytes = 0;
 };

@@ -34,17 +34,28 @@ class shm : public mapped_endpoint {
     /// Makes new segments for all ranks.
     /// @param shared_bytes  address range of each rank's allocate(); takes no memory before use
     /// @throws system_error  nothing is left behind
-    segments(int ranks, std::size_t region_bytes, std::size_t shared_bytes)
-        : m_region_bytes(memory_segment::whole_pages(region_bytes)),
-          m_shared_bytes(memory_segment::whole_pages(shared_bytes)) {
-      for (int r = 0; r < ranks; ++r) {
-        memory_segment segment(arena_offset() + m_shared_bytes);
-        segment.reserve(0, arena_offset());
-        new (segment.data()) group_state;
-        new (segment.data() + mailbox_offset()) mailbox;
-        m_segments.push_back(std::move(segment));
-      }
+    segments(int ranks, std::size_t region_bytes, std::size_t shared_bytes, const std::string& directory = {})
+        : segments(region_bytes, shared_bytes) {
+      for (int r = 0; r < ranks; ++r) make(directory);
     }
+    /// Begins with none: for those that make() or receive() them one by one, in rank order.
+    segments(std::size_t region_bytes, std::size_t shared_bytes)
+        : m_region_bytes(memory_segment::whole_pages(region_bytes)),
+          m_shared_bytes(memory_segment::whole_pages(shared_bytes)) {}
+
+    memory_segment& make(const std::string& directory) {
+      memory_segment segment(segment_bytes(), directory);
+      segment.reserve(0, arena_offset());
+      new (segment.data()) group_state;
+      new (segment.data() + mailbox_offset()) mailbox;
+      m_segments.push_back(std::move(segment));
+      return m_segments.back();
+    }
+    memory_segment& receive(file_descriptor file, const std::string& directory) {
+      m_segments.emplace_back(std::move(file), segment_bytes(), directory);
+      return m_segments.back();
+    }
+    std::size_t segment_bytes() const noexcept { return arena_offset() + m_shared_bytes; }
 
     int ranks() const noexcept { return static_cast<int>(m_segments.size()); }
     std::byte* base(int rank) const noexcept { return m_segments[static_cast<std::size_t>(rank)].data(); }
@@ -76,11 +87,13 @@ class shm : public mapped_endpoint {
     std::vector<memory_segment> m_segments;
   };
 
-  shm(int rank, std::shared_ptr<segments> memory, waiting how)
+  /// @param holder  kept open as long as this end lives: what keeps the group's name taken, if it has one
+  shm(int rank, std::shared_ptr<segments> memory, waiting how, file_descriptor holder = {})
       : mapped_endpoint(rank, memory->peers(), memory->region_bytes(), memory->group(), how,
                         detail::expedited::among_processes),
         m_memory(std::move(memory)),
-        m_free(m_memory->shared_bytes()) {
+        m_free(m_memory->shared_bytes()),
+        m_holder(std::move(holder)) {
     box(rank).owner = this_process();
     box(rank).owner_known.store(1, std::memory_order_release);  // pairs with long waits
   }
@@ -144,6 +157,7 @@ class shm : public mapped_endpoint {
   std::shared_ptr<segments> m_memory;
   free_list m_free;
   std::vector<taken> m_taken;
+  file_descriptor m_holder;
 };
 
 static_assert(mapped_transport<shm>);
