@@ -224,10 +224,6 @@ calls<Communicator> chosen_calls(const settings& what) {
       return typed_calls<Communicator, std::int8_t>(what);
     case element::uint8:
       return typed_calls<Communicator, std::uint8_t>(what);
-    case element::int16:
-      return typed_calls<Communicator, std::int16_t>(what);
-    case element::uint16:
-      return typed_calls<Communicator, std::uint16_t>(what);
     case element::int32:
       return typed_calls<Communicator, std::int32_t>(what);
     case element::uint32:

@@ -27,9 +27,7 @@ std::int64_t exact_up_to(element type) {
   }
 }
 
-bool is_signed(element type) {
-  return type != element::uint8 && type != element::uint16 && type != element::uint32 && type != element::uint64;
-}
+bool is_signed(element type) { return type != element::uint8 && type != element::uint32 && type != element::uint64; }
 
 /// Inputs of a sum are below this: the sum of all ranks is exact.
 std::int64_t sum_modulus(const settings& s) {
@@ -141,10 +139,6 @@ patterns make_patterns(const settings& s) {
       return make<std::int8_t>(s);
     case element::uint8:
       return make<std::uint8_t>(s);
-    case element::int16:
-      return make<std::int16_t>(s);
-    case element::uint16:
-      return make<std::uint16_t>(s);
     case element::int32:
       return make<std::int32_t>(s);
     case element::uint32:

@@ -11,8 +11,6 @@ std::size_t size_of(element type) {
     case element::int8:
     case element::uint8:
       return 1;
-    case element::int16:
-    case element::uint16:
     case element::float16:
     case element::bfloat16:
       return 2;

@@ -17,8 +17,6 @@ enum class algorithm { automatic, direct, ring };
 enum class element {
   int8,
   uint8,
-  int16,
-  uint16,
   int32,
   uint32,
   int64,
@@ -58,9 +56,9 @@ inline constexpr auto words<memory> = std::to_array<std::string_view>({"private"
 template <>
 inline constexpr auto words<algorithm> = std::to_array<std::string_view>({"automatic", "direct", "ring"});
 template <>
-inline constexpr auto words<element> = std::to_array<std::string_view>({"int8", "uint8", "int16", "uint16", "int32",
-                                                                        "uint32", "int64", "uint64", "float16",
-                                                                        "bfloat16", "float", "double"});
+inline constexpr auto words<element> = std::to_array<std::string_view>({"int8", "uint8", "int32", "uint32", "int64",
+                                                                        "uint64", "float16", "bfloat16", "float",
+                                                                        "double"});
 template <>
 inline constexpr auto words<reduction> = std::to_array<std::string_view>({"sum", "product", "minimum", "maximum",
                                                                           "average", "bit_and", "bit_or", "bit_xor",
@@ -69,6 +67,10 @@ template <>
 inline constexpr auto words<format> = std::to_array<std::string_view>({"nccl", "csv"});
 template <>
 inline constexpr auto words<checking> = std::to_array<std::string_view>({"none", "calls"});
+
+static_assert(words<collective>.size() == std::size_t(collective::barrier) + 1);
+static_assert(words<element>.size() == std::size_t(element::float64) + 1);
+static_assert(words<reduction>.size() == std::size_t(reduction::logical_or) + 1);
 
 template <class E>
 constexpr std::string_view word(E value) {

@@ -73,15 +73,17 @@ class runner {
       for (const std::span<std::byte> memory : m_shared) m_end.deallocate(memory);
   }
 
-  /// All collectives with `count` elements.
-  void check(std::size_t count, choice how) {
+  /// All collectives with `count` elements; broadcasts from all roots, or from one, by turns.
+  void check(std::size_t count, choice how, extent how_much) {
     m_failed = true;
     for (const bool in_place : {false, true}) {
       all_reduce(count, how, in_place);
       reduce_scatter(count, how, in_place);
       all_gather(count, how, in_place);
     }
-    for (int root = 0; root < m_ranks; ++root) broadcast(count, root, how);
+    const int some_root = static_cast<int>(m_call % static_cast<element>(m_ranks));
+    for (int root = 0; root < m_ranks; ++root)
+      if (how_much == extent::whole || root == some_root) broadcast(count, root, how);
     m_failed = false;
   }
 
@@ -193,20 +195,15 @@ class runner {
 /// Counts at and beside each length at which something changes: blocks, inline messages, pieces, reuse of regions.
 std::vector<std::size_t> edges(group_end& end, const std::vector<choice>& choices, extent how_much) {
   const std::size_t p = static_cast<std::size_t>(end.size());
-  std::set<std::size_t> counts{0, 1, p - 1, p, p + 1, 2 * p + 1};
-  const auto around = [&](std::size_t count) { counts.insert({count - 1, count, count + 1}); };
-  around(toroid::transport::inline_bytes / sizeof(element));
-  const std::size_t beyond_inline = toroid::transport::inline_bytes;
+  const std::size_t longest_inline = toroid::transport::inline_bytes / sizeof(element);
+  std::set<std::size_t> counts{0, 1, p - 1, p, p + 1, longest_inline - 1, longest_inline, longest_inline + 1};
   for (const choice& how : choices) {
-    const toroid::call_plan plan = end.plan(beyond_inline, how);
-    for (const std::size_t bytes : {plan.piece_bytes_staged, plan.piece_bytes_in_place}) {
-      const std::size_t piece = bytes / sizeof(element);
-      if (piece == 0) continue;
-      around(piece);  // of a broadcast; and of one block
-      around(piece * p);
-      counts.insert(2 * piece * p + 1);
-      if (how_much == extent::whole) counts.insert((toroid::transport::region_count + 1) * piece * p - 1);
-    }
+    const std::size_t piece = end.plan(longest_inline + 1, how).piece_bytes_staged / sizeof(element);
+    if (piece == 0) continue;
+    counts.insert({piece - 1, piece, piece + 1});  // of a broadcast
+    counts.insert({piece * p - 1, piece * p, piece * p + 1});
+    counts.insert(2 * piece * p + 1);
+    if (how_much == extent::whole) counts.insert((toroid::transport::region_count + 1) * piece * p - 1);
   }
   return {counts.begin(), counts.end()};
 }
@@ -227,21 +224,28 @@ void check_barrier(group_end& end, std::atomic<int>& arrived) {
 
 }  // namespace
 
-void check(const launcher& launch, memory_kind where, extent how_much, int ranks) {
+std::vector<choice> all_choices() {
   using kind = choice::kind;
-  // Small regions bring many pieces and the reuse of regions to short vectors. Segments: shorter and longer than the
-  // pieces that would be chosen.
+  return {{kind::automatic, 0}, {kind::direct, 0}, {kind::direct, 256}, {kind::ring, 0}, {kind::ring, 256}};
+}
+
+void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts, const std::vector<choice>& choices,
+           extent how_much) {
+  runner all(end, where, *std::max_element(counts.begin(), counts.end()));
+  for (const std::size_t count : counts)
+    for (const choice& how : choices) all.check(count, how, how_much);
+}
+
+void check(const launcher& launch, memory_kind where, extent how_much, int ranks) {
+  // Small regions bring many pieces and the reuse of regions to short vectors.
   constexpr std::size_t least_region = 4096;
-  std::vector<choice> choices{{kind::automatic, 0}, {kind::direct, 0}, {kind::ring, 0}, {kind::ring, 256}};
-  if (how_much == extent::whole)
-    choices.insert(choices.end(), {{kind::direct, 256}, {kind::direct, 1 << 20}, {kind::ring, 1 << 20}});
+  std::vector<choice> choices = all_choices();
+  if (how_much == extent::whole)  // segments longer than any piece
+    choices.insert(choices.end(), {{choice::kind::direct, 1 << 20}, {choice::kind::ring, 1 << 20}});
   const support::shared_by_all<std::atomic<int>> arrived;
   launch(ranks, {.region_bytes = least_region}, [&](group_end& end) {
     check_barrier(end, *arrived);
-    const std::vector<std::size_t> counts = edges(end, choices, how_much);
-    runner all(end, where, counts.back());
-    for (const std::size_t count : counts)
-      for (const choice& how : choices) all.check(count, how);
+    check(end, where, edges(end, choices, how_much), choices, how_much);
   });
 }
 
@@ -254,9 +258,7 @@ void check(const launcher& launch, memory_kind where, extent how_much) {
     launch(ranks, {}, [&](group_end& end) {
       std::vector<std::size_t> counts = edges(end, choices, extent::brief);
       counts.push_back(100'003);
-      runner all(end, where, *std::max_element(counts.begin(), counts.end()));
-      for (const std::size_t count : counts)
-        for (const choice& how : choices) all.check(count, how);
+      check(end, where, counts, choices, extent::brief);
     });
   }
 }

@@ -47,6 +47,9 @@ class group_end {
   virtual void deallocate(std::span<std::byte> memory) = 0;
   /// What all_reduce would do with so many elements.
   virtual toroid::call_plan plan(std::size_t count, choice how) = 0;
+  virtual std::size_t footprint() const = 0;
+  /// Counts as if so many calls and steps had been made; on every rank, before the first call.
+  virtual void start_at(std::uint64_t calls, std::uint64_t steps) = 0;
 };
 
 template <class Communicator>
@@ -80,6 +83,10 @@ class end_of final : public group_end {
     with(how, [&](auto algorithm) { answer = toroid::plan<element>(m_comm, count, algorithm); });
     return answer;
   }
+  std::size_t footprint() const override { return m_comm.footprint(); }
+  void start_at(std::uint64_t calls, std::uint64_t steps) override {
+    toroid::detail::access::session(m_comm).start_at(calls, steps);
+  }
 
  private:
   template <class F>
@@ -103,6 +110,14 @@ enum class memory_kind {
 /// Runs a function on all ranks of a new group; rethrows the first error.
 using launcher = std::function<void(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f)>;
 
+/// The launchers of the two transports, for tests that look at what both must do.
+void on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
+void on_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
+inline void on_both(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+  on_threads(ranks, chosen, f);
+  on_processes(ranks, chosen, f);
+}
+
 /// How much of the product to run.
 enum class extent { whole, brief };
 
@@ -111,6 +126,13 @@ void check(const launcher& launch, memory_kind where, extent how_much = extent::
 
 /// The same for one number of ranks.
 void check(const launcher& launch, memory_kind where, extent how_much, int ranks);
+
+/// The same for given counts and algorithms, in a group that runs already; to be called by all ranks.
+void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts, const std::vector<choice>& choices,
+           extent how_much);
+
+/// Each algorithm, and those that have segments also with short ones.
+std::vector<choice> all_choices();
 
 /// For launchers: from a communicator to the suite's view of it.
 inline auto erased(const std::function<void(group_end&)>& f) {

@@ -33,13 +33,15 @@ void demand_words(const std::string& text, const Words&... words) {
   (demand(text.find(words) != std::string::npos, "no \"", words, "\" in \"", text, "\""), ...);
 }
 
-/// The error of type Error that `f` throws; check_failed if it throws nothing or something else.
+/// The text of the error of type Error that `f` throws; check_failed if it throws nothing or something else.
 template <class Error, class F>
 std::string text_of(F&& f) {
   try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
   } catch (const std::exception& error) {
     throw check_failed(joined("another error than expected: ", error.what()));
   }

@@ -3,15 +3,11 @@
 #include "support/catch.hpp"
 #include "support/launch.hpp"
 
-namespace {
-
-using namespace conformance;
-
-void on_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+void conformance::on_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
   support::run_processes(ranks, erased(f), chosen);
 }
 
-}  // namespace
+using namespace conformance;
 
 TEST_CASE("Processes conform through hand-over regions, in ordinary memory", "[conformance]") {
   check(on_processes, memory_kind::ordinary);

@@ -3,13 +3,13 @@
 #include "support/catch.hpp"
 #include "support/launch.hpp"
 
+void conformance::on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+  support::run_threads(ranks, erased(f), chosen);
+}
+
 namespace {
 
 using namespace conformance;
-
-void on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  support::run_threads(ranks, erased(f), chosen);
-}
 
 /// The protocol of hand-over regions, among threads: this is what lets a thread sanitizer see it.
 void on_staged_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {

@@ -26,6 +26,9 @@ void run_all_reduce(mapped_session<Transport>& session, const collective_call& c
   } else {
     if (call.bytes() <= transport::inline_bytes)
       run_inline<schedule::one_shot_all_reduce>(session, call);
+    else if (session.transport().size() == 2)
+      // Two ranks: what a staged exchange moves is the same in one step as in two.
+      run_mapped<schedule::direct_all_reduce, schedule::one_shot_all_reduce>(session, call);
     else
       run_mapped<schedule::direct_all_reduce>(session, call);
   }

@@ -66,22 +66,22 @@ call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm
   const schedule::problem ranks{comm.rank(), comm.size(), 0};
   const std::size_t others = static_cast<std::size_t>(comm.size() - 1);
   const std::size_t block_bytes = longest_block(count, comm.size()) * sizeof(T);
-  const auto describe = [&]<class Schedule>(Schedule) {
+  const auto pieces = [&]<class Schedule>(Schedule, detail::path path, std::size_t& number, std::size_t& bytes) {
+    const schedule::layout layout = detail::layout_for<Schedule>(path, ranks, count, sizeof(T),
+                                                                 detail::segment_bytes_of(how), transport.region_bytes());
+    number = layout.pieces();
+    bytes = layout.piece * sizeof(T);
+  };
+  const auto describe = [&]<class Schedule, class StagedSchedule>(Schedule in_place, StagedSchedule staged) {
     p.steps = Schedule::steps(ranks);
-    const auto pieces = [&](detail::path path, std::size_t& number, std::size_t& bytes) {
-      const schedule::layout layout = detail::layout_for<Schedule>(path, ranks, count, sizeof(T),
-                                                                   detail::segment_bytes_of(how), transport.region_bytes());
-      number = layout.pieces();
-      bytes = layout.piece * sizeof(T);
-    };
-    pieces(detail::path::in_place, p.pieces_in_place, p.piece_bytes_in_place);
-    pieces(detail::path::staged, p.pieces_staged, p.piece_bytes_staged);
+    pieces(in_place, detail::path::in_place, p.pieces_in_place, p.piece_bytes_in_place);
+    pieces(staged, detail::path::staged, p.pieces_staged, p.piece_bytes_staged);
     p.bytes_sent = 2 * others * block_bytes;
   };
   if constexpr (std::is_same_v<Algorithm, ring>) {
     p.algorithm = "ring";
     p.why = "it was asked for";
-    describe(schedule::ring_all_reduce{});
+    describe(schedule::ring_all_reduce{}, schedule::ring_all_reduce{});
   } else if (p.bytes <= transport::inline_bytes) {
     p.algorithm = "one-shot";
     p.steps = schedule::one_shot_all_reduce::steps(ranks);
@@ -92,7 +92,10 @@ call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm
     p.why = std::is_same_v<Algorithm, direct>
                 ? std::string("it was asked for")
                 : std::string("ranks map each other's memory, so every operand is read once and every result written once");
-    describe(schedule::direct_all_reduce{});
+    if (comm.size() == 2)
+      describe(schedule::direct_all_reduce{}, schedule::one_shot_all_reduce{});
+    else
+      describe(schedule::direct_all_reduce{}, schedule::direct_all_reduce{});
   }
   return p;
 }

@@ -26,9 +26,9 @@ TOROID_HOST_DEVICE constexpr void walk(problem p, std::size_t pieces, Executor& 
   if constexpr (Schedule::pipelined) {
     const std::size_t end = pieces + static_cast<std::size_t>(steps) - 1;
     for (std::size_t time = 0; time < end; ++time) {
-      // The piece that is furthest along goes first: others may be waiting for it.
-      int step = time < static_cast<std::size_t>(steps) ? static_cast<int>(time) : steps - 1;
-      for (; step >= 0 && time - static_cast<std::size_t>(step) < pieces; --step) {
+      // The newest piece first: handing it over gives the peers time to finish theirs, which the older ones wait for.
+      const int newest = time < pieces ? 0 : static_cast<int>(time - pieces + 1);
+      for (int step = newest; step < steps && static_cast<std::size_t>(step) <= time; ++step) {
         const int operations = Schedule::operations(p, step);
         for (int i = 0; i < operations; ++i)
           executor.perform(Schedule::at(p, step, i), step, time - static_cast<std::size_t>(step), time);

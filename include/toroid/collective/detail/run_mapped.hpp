@@ -61,16 +61,38 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
   session.refuse_flaws(call.identity);
 }
 
-/// Runs any schedule on buffers of any length.
-template <class Schedule, class Transport>
+/// Walks one schedule along one path, after all ranks have entered.
+template <class Schedule, path Path, class Transport>
+void walk_mapped(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
+                 const schedule::layout& layout) {
+  mapped_problem problem;
+  problem.ranks = p;
+  problem.layout = layout;
+  problem.element_size = call.identity.element_size;
+  problem.base = session.base();
+  problem.touching_end = schedule::touching_length<Schedule>(p, layout.pieces());
+  problem.non_temporal = call.bytes() >= non_temporal_bytes;
+  session.advance(schedule::walk_length<Schedule>(p, layout.pieces()) + 1);
+  if (Path == path::in_place) session.touching_ends_at(problem.base + 1 + problem.touching_end);
+  host_thread<Transport> policy(session, call);
+  mapped_executor<Path, host_thread<Transport>> executor(policy, problem);
+  schedule::walk<Schedule>(p, layout.pieces(), executor);
+  executor.leave();
+}
+
+/// Runs a collective on buffers of any length: along one schedule where every rank's buffers can be reached in place,
+/// along another, or the same, where they cannot. Both must combine operands in the same order.
+template <class Schedule, class StagedSchedule = Schedule, class Transport>
 void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
   Transport& transport = session.transport();
   const schedule::problem p{transport.rank(), transport.size(), call.identity.root};
   const std::size_t size = call.identity.element_size;
-  const auto plan_for = [&](path how) {
-    return layout_for<Schedule>(how, p, call.identity.count, size, call.identity.segment_bytes, transport.region_bytes());
+  // Both may refuse, and do so before anything moves.
+  const auto plan_for = [&]<class S>(S, path how) {
+    return layout_for<S>(how, p, call.identity.count, size, call.identity.segment_bytes, transport.region_bytes());
   };
-  const schedule::layout staged = plan_for(path::staged);  // refuses what cannot be run before anything moves
+  const schedule::layout direct_layout = plan_for(Schedule{}, path::in_place);
+  const schedule::layout staged_layout = plan_for(StagedSchedule{}, path::staged);
   const auto mark = session.begin(call.identity);
   session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
   bool in_place = false;
@@ -87,24 +109,10 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   });
   session.refuse_flaws(call.identity);
   session.guarded([&] {
-    mapped_problem problem;
-    problem.ranks = p;
-    problem.layout = in_place ? plan_for(path::in_place) : staged;
-    problem.element_size = size;
-    problem.base = session.base();
-    problem.touching_end = schedule::touching_length<Schedule>(p, problem.layout.pieces());
-    problem.non_temporal = call.bytes() >= non_temporal_bytes;
-    session.advance(schedule::walk_length<Schedule>(p, problem.layout.pieces()) + 1);
-    host_thread<Transport> policy(session, call);
-    if (in_place) {
-      session.touching_ends_at(problem.base + 1 + problem.touching_end);
-      mapped_executor<path::in_place, host_thread<Transport>> executor(policy, problem);
-      schedule::walk<Schedule>(p, problem.layout.pieces(), executor);
-      executor.leave();
-    } else {
-      mapped_executor<path::staged, host_thread<Transport>> executor(policy, problem);
-      schedule::walk<Schedule>(p, problem.layout.pieces(), executor);
-    }
+    if (in_place)
+      walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
+    else
+      walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
   });
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <toroid/collective/broadcast.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
+namespace {
+
+std::uint8_t byte_of(std::size_t index, int root) {
+  return static_cast<std::uint8_t>((index * 131 + static_cast<std::size_t>(root)) % 251);
+}
+
+template <class Comm, class Algorithm>
+void broadcast_from_all(Comm& comm, const Algorithm& how) {
+  const std::size_t p = static_cast<std::size_t>(comm.size());
+  for (const std::size_t count : {std::size_t{1}, p - 1, p, p + 1, std::size_t{1000}, std::size_t{65'537}}) {
+    std::vector<std::uint8_t> bytes(count);
+    for (int root = 0; root < comm.size(); ++root) {
+      for (std::size_t i = 0; i < count; ++i) bytes[i] = comm.rank() == root ? byte_of(i, root) : std::uint8_t{255};
+      toroid::broadcast(comm, bytes, root, how);
+      for (std::size_t i = 0; i < count; ++i)
+        support::demand(bytes[i] == byte_of(i, root), "byte ", i, " of ", count, " from ", root, " is ", int{bytes[i]});
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Every root can broadcast to any number of ranks", "[broadcast]") {
+  for (const int ranks : {3, 5, 6, 7, 9, 11, 13})
+    support::run_both(ranks, [](auto& comm) {
+      broadcast_from_all(comm, toroid::direct{});
+      broadcast_from_all(comm, toroid::ring{});
+      broadcast_from_all(comm, toroid::ring{.segment_bytes = 4096});
+    });
+}
+
+TEST_CASE("A short broadcast does not hold its root up", "[broadcast]") {
+  support::run_both(2, [](auto& comm) {
+    int values[2] = {comm.rank(), 7};
+    if (comm.rank() == 1) ::usleep(100'000);
+    toroid::broadcast(comm, values, 0);
+    support::demand(values[0] == 0 && values[1] == 7, "rank ", comm.rank(), " has ", values[0]);
+  });
+}
