@@ -22,14 +22,18 @@
 #include <cerrno>
 #include <climits>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -82,19 +86,15 @@ class all_reduce {
     m_in = in;
     m_out = out;
     m_count = count;
-    m_object.reset();
-    m_options.reset();
-    const std::vector<float*> buffers{out};
     if (m_algorithm == halving_doubling) {
-      m_object = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(m_context, buffers, int(count));
+      use_object<gloo::AllreduceHalvingDoubling<float>>();
     } else if (m_algorithm == ring_chunked) {
-      m_object = std::make_unique<gloo::AllreduceRingChunked<float>>(m_context, buffers, int(count));
+      use_object<gloo::AllreduceRingChunked<float>>();
     } else {
-      m_options = std::make_unique<gloo::AllreduceOptions>(m_context);
+      m_options.emplace(m_context);
       m_options->setAlgorithm(m_algorithm == ring ? gloo::AllreduceOptions::Algorithm::RING
                                                   : gloo::AllreduceOptions::Algorithm::BCUBE);
-      m_options->setReduceFunction(
-          static_cast<void (*)(void*, const void*, const void*, std::size_t)>(gloo::sum<float>));
+      m_options->setReduceFunction(static_cast<reduce_function>(gloo::sum<float>));
       if (in != out) m_options->setInput(in, count);
       m_options->setOutput(out, count);
     }
@@ -111,13 +111,24 @@ class all_reduce {
   }
 
  private:
+  using reduce_function = void (*)(void*, const void*, const void*, std::size_t);
+
+  /// Objects are kept: a message that comes when its receiver's object is gone blocks all that come after it.
+  template <class Object>
+  void use_object() {
+    std::unique_ptr<gloo::Algorithm>& object = m_objects[{m_out, m_count}];
+    if (!object) object = std::make_unique<Object>(m_context, std::vector<float*>{m_out}, int(m_count));
+    m_object = object.get();
+  }
+
   std::shared_ptr<gloo::Context> m_context;
   std::string m_algorithm;
   const float* m_in = nullptr;
   float* m_out = nullptr;
   std::size_t m_count = 0;
-  std::unique_ptr<gloo::Algorithm> m_object;
-  std::unique_ptr<gloo::AllreduceOptions> m_options;
+  std::map<std::pair<float*, std::size_t>, std::unique_ptr<gloo::Algorithm>> m_objects;
+  gloo::Algorithm* m_object = nullptr;
+  std::optional<gloo::AllreduceOptions> m_options;
 };
 
 struct launch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <toroid/collective/broadcast.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -40,10 +41,18 @@ TEST_CASE("Every root can broadcast to any number of ranks", "[broadcast]") {
 }
 
 TEST_CASE("A short broadcast does not hold its root up", "[broadcast]") {
-  support::run_both(2, [](auto& comm) {
+  const support::shared_by_all<std::atomic<bool>> root_is_back(2);
+  std::size_t run = 0;
+  const auto f = [&](auto& comm) {
     int values[2] = {comm.rank(), 7};
-    if (comm.rank() == 1) ::usleep(100'000);
+    if (comm.rank() == 1)
+      for (int i = 0; i < 10'000 && !root_is_back[run]; ++i) ::usleep(1000);
     toroid::broadcast(comm, values, 0);
+    if (comm.rank() == 1) support::demand(root_is_back[run], "the root waits for the other rank");
+    root_is_back[run] = true;
     support::demand(values[0] == 0 && values[1] == 7, "rank ", comm.rank(), " has ", values[0]);
-  });
+  };
+  support::run_threads(2, f);
+  run = 1;
+  support::run_processes(2, f);
 }

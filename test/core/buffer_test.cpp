@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is a buffer and what is not. That the refusals come with their messages is tested in test/compile_fail.
+#include "support/catch.hpp"
+
 #include <toroid/core/buffer.hpp>
 
 #include <array>
@@ -12,8 +14,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "support/catch.hpp"
 
 using namespace toroid;
 using toroid::detail::as_span;
@@ -30,10 +30,12 @@ struct point_view : std::ranges::view_base {
   const point* first;
 };
 
-static_assert(element<float> && element<bool> && element<float16> && element<std::byte> && element<std::complex<double>>);
+static_assert(element<float> && element<bool> && element<float16> && element<std::byte> &&
+              element<std::complex<double>>);
 static_assert(element<point> && element<const_member> && element<std::array<float, 3>>);
 static_assert(!element<float*> && !element<void (*)()> && !element<float point::*> && !element<std::nullptr_t>);
-static_assert(!element<std::span<float>> && !element<std::span<float, 4>> && !element<std::string_view> && !element<point_view>);
+static_assert(!element<std::span<float>> && !element<std::span<float, 4>> && !element<std::string_view> &&
+              !element<point_view>);
 static_assert(!element<std::reference_wrapper<float>> && !element<std::reference_wrapper<const point>>);
 static_assert(!element<std::array<float*, 2>> && !element<std::array<std::array<float*, 2>, 2>> &&
               !element<std::array<std::span<float>, 2>>);
@@ -41,9 +43,11 @@ static_assert(!element<std::string> && !element<std::vector<float>> && !element<
 static_assert(!element<float&> && !element<const float> && !element<float[3]> && !element<void>);
 
 static_assert(buffer<std::vector<float>> && buffer<std::vector<float>&> && buffer<const std::vector<float>&>);
-static_assert(buffer<std::span<const float>> && buffer<float (&)[4]> && buffer<std::array<point, 2>&> && buffer<std::string&>);
+static_assert(buffer<std::span<const float>> && buffer<float (&)[4]> && buffer<std::array<point, 2>&> &&
+              buffer<std::string&>);
 static_assert(!buffer<std::vector<bool>&> && !buffer<std::list<float>&> && !buffer<std::deque<float>&>);
-static_assert(!buffer<std::vector<float*>&> && !buffer<std::vector<std::string>&> && !buffer<float (&)[2][2]> && !buffer<float>);
+static_assert(!buffer<std::vector<float*>&> && !buffer<std::vector<std::string>&> && !buffer<float (&)[2][2]> &&
+              !buffer<float>);
 static_assert(any_range<std::vector<bool>&> && any_range<std::list<float>&> && !any_range<int>);
 
 TEST_CASE("a span of what a buffer holds") {
@@ -73,7 +77,7 @@ TEST_CASE("what is a buffer, and what can be written to, passes the checks") {
   toroid::detail::check_output<std::vector<float>&>();
   toroid::detail::check_output<std::span<float>>();
   toroid::detail::check_output<const std::span<float>&>();
-  toroid::detail::check_output<float (&)[3]>();
+  toroid::detail::check_output<float(&)[3]>();
   SUCCEED("they are compile-time checks");
 }
 

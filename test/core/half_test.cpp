@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+
 #include <toroid/core/half.hpp>
 
 #include <bit>
@@ -6,8 +8,6 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-
-#include "support/catch.hpp"
 
 namespace {
 
@@ -26,9 +26,7 @@ double value_of(std::uint16_t bits, int mantissa_bits) {
 }
 
 /// The last pattern that is a finite positive number.
-constexpr std::uint16_t largest(int mantissa_bits) {
-  return static_cast<std::uint16_t>(0x7fff - (1 << mantissa_bits));
-}
+constexpr std::uint16_t largest(int mantissa_bits) { return static_cast<std::uint16_t>(0x7fff - (1 << mantissa_bits)); }
 
 template <class Half>
 void check_all_patterns(int mantissa_bits) {
@@ -75,9 +73,10 @@ void check_rounding(int mantissa_bits) {
   // All numbers, the ties between neighbours, and the floats next to those.
   for (std::uint16_t bits = 0; bits <= largest(mantissa_bits); ++bits) {
     const float here = Half::from_bits(bits);
-    const double step = bits == largest(mantissa_bits)
-                            ? value_of(bits, mantissa_bits) - value_of(static_cast<std::uint16_t>(bits - 1), mantissa_bits)
-                            : value_of(static_cast<std::uint16_t>(bits + 1), mantissa_bits) - value_of(bits, mantissa_bits);
+    const double step =
+        bits == largest(mantissa_bits)
+            ? value_of(bits, mantissa_bits) - value_of(static_cast<std::uint16_t>(bits - 1), mantissa_bits)
+            : value_of(static_cast<std::uint16_t>(bits + 1), mantissa_bits) - value_of(bits, mantissa_bits);
     const float tie = static_cast<float>(value_of(bits, mantissa_bits) + step / 2);
     for (const float middle : {here, tie})
       for (const float value : {std::nextafter(middle, 0.0f), middle, std::nextafter(middle, 1e38f)}) {

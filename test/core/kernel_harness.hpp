@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/mman.h>
+#include "support/catch.hpp"
+
 #include <toroid/core/detail/kernels.hpp>
+
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,8 +16,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "support/catch.hpp"
 
 /// What the tests of the reduction loops share: memory with guards around it, and a plain loop to compare with.
 namespace kernel_test {
@@ -106,23 +107,35 @@ T any_value(std::mt19937& random) {
     return (word & 1) != 0;
   } else if constexpr (std::is_integral_v<T>) {
     switch (word % 8) {
-      case 0: return std::numeric_limits<T>::max();
-      case 1: return std::numeric_limits<T>::min();
-      case 2: return 0;
-      case 3: return static_cast<T>(1);
-      default: return static_cast<T>(static_cast<std::uint64_t>(random()) << 32 | random());
+      case 0:
+        return std::numeric_limits<T>::max();
+      case 1:
+        return std::numeric_limits<T>::min();
+      case 2:
+        return 0;
+      case 3:
+        return static_cast<T>(1);
+      default:
+        return static_cast<T>(static_cast<std::uint64_t>(random()) << 32 | random());
     }
   } else {
     using limits = std::numeric_limits<float>;
     const float sign = (word & 0x100) != 0 ? -1.0f : 1.0f;
     switch (word % 16) {
-      case 0: return static_cast<T>(sign * 0.0f);
-      case 1: return static_cast<T>(sign * limits::infinity());
-      case 2: return static_cast<T>(limits::quiet_NaN());
-      case 3: return static_cast<T>(sign * 0x1p-24f);
-      case 4: return static_cast<T>(sign * 65504.0f);
-      case 5: return static_cast<T>(sign * 0x1p-14f);
-      default: return static_cast<T>(sign * static_cast<float>(random() % 4096) / 64.0f);
+      case 0:
+        return static_cast<T>(sign * 0.0f);
+      case 1:
+        return static_cast<T>(sign * limits::infinity());
+      case 2:
+        return static_cast<T>(limits::quiet_NaN());
+      case 3:
+        return static_cast<T>(sign * 0x1p-24f);
+      case 4:
+        return static_cast<T>(sign * 65504.0f);
+      case 5:
+        return static_cast<T>(sign * 0x1p-14f);
+      default:
+        return static_cast<T>(sign * static_cast<float>(random() % 4096) / 64.0f);
     }
   }
 }
@@ -182,7 +195,9 @@ T expected_value(const std::vector<T>& operands, bool finish, int divisor) {
       }
     }
     if constexpr (std::is_same_v<Op, average>)
-      if (finish) value = std::is_integral_v<T> ? static_cast<T>(total / divisor) : static_cast<T>(value / static_cast<T>(divisor));
+      if (finish)
+        value =
+            std::is_integral_v<T> ? static_cast<T>(total / divisor) : static_cast<T>(value / static_cast<T>(divisor));
     return value;
   }
 }
@@ -200,7 +215,8 @@ bool same(const T& a, const T& b) {
   }
 }
 
-/// One call with random operands, compared element by element, with the guards, and with the operands that must not change.
+/// One call with random operands, compared element by element, with the guards, and with the operands that must not
+/// change.
 template <class T, class Op>
 class kernel_checker {
  public:
@@ -248,9 +264,9 @@ class kernel_checker {
     f(a);
 
     const auto describe = [&](const char* what, std::size_t i) {
-      return std::string(what) + " at " + std::to_string(i) + " of " + std::to_string(count) + ", " + std::to_string(sources) +
-             " sources, " + std::to_string(destinations) + " destinations" + (in_place ? ", in place" : "") +
-             (non_temporal ? ", streamed" : "") + (finish ? ", finished" : "");
+      return std::string(what) + " at " + std::to_string(i) + " of " + std::to_string(count) + ", " +
+             std::to_string(sources) + " sources, " + std::to_string(destinations) + " destinations" +
+             (in_place ? ", in place" : "") + (non_temporal ? ", streamed" : "") + (finish ? ", finished" : "");
     };
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<T> column;

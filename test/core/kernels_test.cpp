@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reduction loops: values that matter, types and operators without lanes, copies, and the ends of buffers. All operators
-// on all kinds of number: kernels_float_test.cpp, kernels_integer_test.cpp.
+// The reduction loops: values that matter, types and operators without lanes, copies, and the ends of buffers. All
+// operators on all kinds of number: kernels_float_test.cpp, kernels_integer_test.cpp.
+#include "core/kernel_harness.hpp"
+
 #include <algorithm>
 #include <complex>
-
-#include "core/kernel_harness.hpp"
 
 using namespace kernel_test;
 using namespace toroid;
@@ -148,7 +148,8 @@ TEST_CASE("averages of integers are cut off towards zero and exact before that")
 TEST_CASE("averages of many integers, by more ranks than double is exact for") {
   for (const instruction_set set : instruction_sets()) {
     std::array<std::int32_t, 40> value{};
-    for (std::size_t i = 0; i < value.size(); ++i) value[i] = std::numeric_limits<std::int32_t>::max() - static_cast<int>(i);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      value[i] = std::numeric_limits<std::int32_t>::max() - static_cast<int>(i);
     const std::byte* const from = reinterpret_cast<const std::byte*>(value.data());
     std::array<std::int32_t, 40> result{};
     std::byte* const to = reinterpret_cast<std::byte*>(result.data());
@@ -215,7 +216,8 @@ TEST_CASE("a functor sees its operands from left to right") {
   };
   const matrix_product multiply;
   for (const instruction_set set : instruction_sets()) {
-    for (const matrix& m : reduced<matrix, matrix_product>(set, product_of(3), &multiply)) REQUIRE(m == matrix{10, 3, 7, 2});
+    for (const matrix& m : reduced<matrix, matrix_product>(set, product_of(3), &multiply))
+      REQUIRE(m == matrix{10, 3, 7, 2});
     for (const matrix& m : reduced<matrix, matrix_product>(set, product_of(5), &multiply))
       REQUIRE(m == matrix{225, 43, 157, 30});
     for (const matrix& m : reduced<matrix, matrix_product>(set, product_of(7), &multiply))
@@ -229,7 +231,9 @@ namespace {
 template <class T>
 struct in_order {
   int factor;  ///< a functor may have a state
-  T operator()(const T& a, const T& b) const { return static_cast<T>(static_cast<float>(a) * static_cast<float>(factor) + static_cast<float>(b)); }
+  T operator()(const T& a, const T& b) const {
+    return static_cast<T>(static_cast<float>(a) * static_cast<float>(factor) + static_cast<float>(b));
+  }
 };
 
 /// No default constructor, no assignment, an odd size.
@@ -261,17 +265,18 @@ std::byte* bytes_of(std::vector<T>& v) {
   return reinterpret_cast<std::byte*>(v.data());
 }
 
-/// Calls the loop for `count` elements made by make(source, index), at addresses off by `offset` bytes and more, and returns
-/// whether all results are what combining one by one gives and the guards are intact.
+/// Calls the loop for `count` elements made by make(source, index), at addresses off by `offset` bytes and more, and
+/// returns whether all results are what combining one by one gives and the guards are intact.
 template <class T, class Op, class Make, class Equal>
-bool element_loop_is_right(instruction_set set, const Op& op, int sources, int destinations, std::size_t count, std::size_t offset,
-                           bool non_temporal, bool in_place, Make make, Equal equal) {
+bool element_loop_is_right(instruction_set set, const Op& op, int sources, int destinations, std::size_t count,
+                           std::size_t offset, bool non_temporal, bool in_place, Make make, Equal equal) {
   std::vector<guarded_bytes> room;
   for (int i = 0; i < sources + destinations; ++i) room.emplace_back(count * sizeof(T) + 300);
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
   for (int s = 0; s < sources; ++s) {
-    std::byte* const p = room[static_cast<std::size_t>(s)].place(count * sizeof(T), offset * static_cast<std::size_t>(s + 1) % 64);
+    std::byte* const p =
+        room[static_cast<std::size_t>(s)].place(count * sizeof(T), offset * static_cast<std::size_t>(s + 1) % 64);
     for (std::size_t i = 0; i < count; ++i) toroid::detail::store_element(p + i * sizeof(T), make(s, i));
     from.push_back(p);
   }
@@ -297,7 +302,8 @@ bool element_loop_is_right(instruction_set set, const Op& op, int sources, int d
       const T next = op(value.back(), make(s, i));
       value.push_back(next);
     }
-    for (std::byte* const p : to) right = right && equal(toroid::detail::load_element<T>(p + i * sizeof(T)), value.back());
+    for (std::byte* const p : to)
+      right = right && equal(toroid::detail::load_element<T>(p + i * sizeof(T)), value.back());
   }
   for (std::size_t i = 0; i < room.size(); ++i)
     if (i < from.size() || !(in_place && i - from.size() < from.size())) right = right && room[i].intact();
@@ -312,10 +318,11 @@ void check_element_loop(const Op& op, Make make, Equal equal) {
         for (const std::size_t count : {0u, 1u, 2u, 7u, 8u, 9u, 63u, 64u, 65u, 127u, 128u, 200u})
           for (const std::size_t offset : {std::size_t{0}, sizeof(T) % 64, std::size_t{1}, std::size_t{16}})
             for (const int variant : {0, 1, 2, 3}) {
-              const bool right = element_loop_is_right<T>(set, op, sources, destinations, count, offset, (variant & 1) != 0,
-                                                          (variant & 2) != 0, make, equal);
-              if (!right) FAIL("sources " << sources << " destinations " << destinations << " count " << count << " offset "
-                                          << offset << " variant " << variant);
+              const bool right = element_loop_is_right<T>(set, op, sources, destinations, count, offset,
+                                                          (variant & 1) != 0, (variant & 2) != 0, make, equal);
+              if (!right)
+                FAIL("sources " << sources << " destinations " << destinations << " count " << count << " offset "
+                                << offset << " variant " << variant);
             }
   SUCCEED();
 }
@@ -328,17 +335,24 @@ TEST_CASE("functors of numbers, at any address") {
   check_element_loop<std::int16_t>(
       in_order<std::int16_t>{2}, [&](int s, std::size_t i) { return static_cast<std::int16_t>(number(s, i)); },
       same<std::int16_t>);
-  check_element_loop<float16>(in_order<float16>{3}, [&](int s, std::size_t i) { return float16(number(s, i)); }, same<float16>);
-  check_element_loop<double>(commutative([](auto a, auto b) { return a * b; }),
-                             [&](int s, std::size_t i) { return double{number(s, i)}; }, same<double>);
+  check_element_loop<float16>(
+      in_order<float16>{3}, [&](int s, std::size_t i) { return float16(number(s, i)); }, same<float16>);
+  check_element_loop<double>(
+      commutative([](auto a, auto b) { return a * b; }), [&](int s, std::size_t i) { return double{number(s, i)}; },
+      same<double>);
 }
 
 TEST_CASE("structs of any size and alignment, without constructor and assignment") {
   const auto byte = [](int s, std::size_t i) { return static_cast<std::uint8_t>(i * 3 + static_cast<std::size_t>(s)); };
   const auto equal = [](const auto& a, const auto& b) { return a == b; };
-  check_element_loop<triple>(sum{}, [&](int s, std::size_t i) { return triple(byte(s, i), 1, byte(s, i + 1)); }, equal);
-  check_element_loop<matrix>(matrix_product{}, [](int s, std::size_t i) { return matrix{s + 1, static_cast<int>(i % 3), 1, 0}; },
-                             equal);
+  check_element_loop<triple>(
+      sum{}, [&](int s, std::size_t i) { return triple(byte(s, i), 1, byte(s, i + 1)); }, equal);
+  check_element_loop<matrix>(
+      matrix_product{},
+      [](int s, std::size_t i) {
+        return matrix{s + 1, static_cast<int>(i % 3), 1, 0};
+      },
+      equal);
   check_element_loop<wide>([](const wide& a, const wide& b) { return wide{2 * a.value + b.value}; },
                            [&](int s, std::size_t i) { return wide{byte(s, i)}; },
                            [](const wide& a, const wide& b) { return a.value == b.value; });
@@ -366,9 +380,11 @@ TEST_CASE("complex numbers and arrays by operators of the library") {
   check_element_loop<vector>(sum{}, make_vector, equal);
   check_element_loop<vector>(maximum{}, make_vector, equal);
   for (const instruction_set set : instruction_sets()) {
-    const auto mean = reduced<complex, average>(set, {std::vector<complex>(70, {1, 4}), std::vector<complex>(70, {3, 2})});
+    const auto mean =
+        reduced<complex, average>(set, {std::vector<complex>(70, {1, 4}), std::vector<complex>(70, {3, 2})});
     for (const complex& z : mean) REQUIRE(z == complex(2, 3));
-    const auto center = reduced<vector, average>(set, {std::vector<vector>(70, {1, 2, 3}), std::vector<vector>(70, {3, 2, 1})});
+    const auto center =
+        reduced<vector, average>(set, {std::vector<vector>(70, {1, 2, 3}), std::vector<vector>(70, {3, 2, 1})});
     for (const vector& v : center) REQUIRE(v == vector{2, 2, 2});
     const auto whole = reduced<std::array<int, 2>, average>(set, {{{-1, 7}}, {{-1, 8}}, {{-2, 9}}});
     CHECK(whole[0] == std::array<int, 2>{-1, 8});

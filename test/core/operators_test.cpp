@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+
 #include <toroid/core/element.hpp>
 #include <toroid/core/operators.hpp>
 
@@ -9,8 +11,6 @@
 #include <limits>
 #include <set>
 #include <string>
-
-#include "support/catch.hpp"
 
 using namespace toroid;
 using toroid::detail::element_code;
@@ -25,11 +25,13 @@ static_assert(sum{}(2, 3) == 5 && product{}(2, 3) == 6 && minimum{}(2, 3) == 2 &
 static_assert(sum{}(std::int8_t{120}, std::int8_t{100}) == -36);
 static_assert(sum{}(std::numeric_limits<int>::max(), 1) == std::numeric_limits<int>::min());
 static_assert(product{}(std::uint16_t{0xffff}, std::uint16_t{0xffff}) == 1);
-static_assert(product{}(std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}) == std::numeric_limits<std::int64_t>::min());
+static_assert(product{}(std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}) ==
+              std::numeric_limits<std::int64_t>::min());
 static_assert(sum{}(true, true) && !product{}(true, false) && maximum{}(false, true) && !minimum{}(false, true));
 static_assert(bit_and{}(0xF0, 0x3C) == 0x30 && bit_or{}(0xF0, 0x3C) == 0xFC && bit_xor{}(0xF0, 0x3C) == 0xCC);
 static_assert(bit_and{}(std::byte{0xF0}, std::byte{0x3C}) == std::byte{0x30});
-static_assert(logical_and{}(2, 4) == 1 && logical_and{}(2, 0) == 0 && logical_or{}(0.0, 0.5) == 1.0 && logical_or{}(0, 0) == 0);
+static_assert(logical_and{}(2, 4) == 1 && logical_and{}(2, 0) == 0 && logical_or{}(0.0, 0.5) == 1.0 &&
+              logical_or{}(0, 0) == 0);
 static_assert(minimum{}(0ull, ~0ull) == 0 && maximum{}(0ull, ~0ull) == ~0ull);
 static_assert(average{}(1, 2) == 3 && average::divide(-4, 3) == -1 && average::divide(4, 3) == 1);
 static_assert(average::divide(0xffffffffu, 3) == 0x55555555u && average::divide(10.0f, 4) == 2.5f);
@@ -82,8 +84,8 @@ TEST_CASE("complex numbers are added, multiplied and divided") {
 
 TEST_CASE("codes of operators are different, and have names") {
   const std::set<std::uint32_t> codes = {
-      operator_code<sum>(),    operator_code<product>(), operator_code<minimum>(), operator_code<maximum>(),
-      operator_code<average>(), operator_code<bit_and>(), operator_code<bit_or>(),  operator_code<bit_xor>(),
+      operator_code<sum>(),         operator_code<product>(),   operator_code<minimum>(), operator_code<maximum>(),
+      operator_code<average>(),     operator_code<bit_and>(),   operator_code<bit_or>(),  operator_code<bit_xor>(),
       operator_code<logical_and>(), operator_code<logical_or>()};
   CHECK(codes.size() == 10);
   CHECK(codes.count(0) == 0);

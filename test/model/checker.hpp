@@ -59,6 +59,7 @@ struct operation {
   std::memory_order order = std::memory_order_seq_cst;
   std::vector<condition> conditions{};
   bool may_give_up = false;  ///< an await that may also end without its condition
+  bool unused = false;       ///< the program does not look at the value that was there before
   std::string text{};
   const char* inside = "";  ///< function that the program is in
 };
@@ -341,7 +342,7 @@ class machine {
       case action::add:
       case action::bit_or:
         for (std::size_t i = s.oldest(thread, op.place, op.order); i < s.atomics[op.place].size(); ++i)
-          if (s.room_before(op.place, i + 1)) ways.push_back({i, s.atomics[op.place][i].value});
+          if (s.room_before(op.place, i + 1)) ways.push_back({i, op.unused ? 0 : s.atomics[op.place][i].value});
         break;
       case action::compare_exchange:
         for (std::size_t i = s.oldest(thread, op.place, op.order); i < s.atomics[op.place].size(); ++i) {
@@ -401,9 +402,10 @@ class machine {
       case action::exchange:
       case action::add:
       case action::bit_or: {
+        const std::uint64_t before = s.atomics[op.place][w.index].value;
         const std::uint64_t value = op.what == action::exchange ? op.operand
-                                    : op.what == action::add    ? w.result + op.operand
-                                                                : w.result | op.operand;
+                                    : op.what == action::add    ? before + op.operand
+                                                                : before | op.operand;
         s.load(thread, op.place, w.index, op.order);
         s.modify(thread, op.place, w.index, value, op.order);
         break;
@@ -563,10 +565,10 @@ class machine {
       case action::exchange: return begin + object() + ".exchange(" + std::to_string(op.operand) + ", " + order + ")";
       case action::add:
         return begin + object() + ".fetch_add(" + std::to_string(static_cast<std::int64_t>(op.operand)) + ", " + order +
-               ") was " + std::to_string(w.result);
+               ") was " + std::to_string(s.atomics[op.place][w.index].value);
       case action::bit_or:
         return begin + object() + ".fetch_or(" + std::to_string(op.operand) + ", " + order + ") was " +
-               std::to_string(w.result);
+               std::to_string(s.atomics[op.place][w.index].value);
       case action::compare_exchange:
         return begin + object() + ".compare_exchange(" + std::to_string(op.expected) + ", " + std::to_string(op.operand) +
                ", " + order + ") found " + std::to_string(w.result);
@@ -600,6 +602,9 @@ class machine {
   std::vector<way> m_ways;
   std::string m_bytes;
 };
+
+struct unused_t {};
+inline constexpr unused_t unused;
 
 /// Stands in for std::atomic<std::uint64_t> in a program.
 class atomic {
@@ -648,6 +653,11 @@ class atomic {
   std::uint64_t fetch_add(std::uint64_t value, std::memory_order order) { return perform(action::add, value, order); }
   std::uint64_t fetch_sub(std::uint64_t value, std::memory_order order) { return perform(action::add, 0 - value, order); }
   std::uint64_t fetch_or(std::uint64_t value, std::memory_order order) { return perform(action::bit_or, value, order); }
+  // Where the program does not look at what was there before.
+  void exchange(std::uint64_t value, std::memory_order order, unused_t) { perform(action::exchange, value, order, true); }
+  void fetch_add(std::uint64_t value, std::memory_order order, unused_t) { perform(action::add, value, order, true); }
+  void fetch_sub(std::uint64_t value, std::memory_order order, unused_t) { perform(action::add, 0 - value, order, true); }
+  void fetch_or(std::uint64_t value, std::memory_order order, unused_t) { perform(action::bit_or, value, order, true); }
   bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t value, std::memory_order order) {
     const std::uint64_t found = m_machine->perform(
         {.what = action::compare_exchange, .place = m_index, .operand = value, .expected = expected, .order = order});
@@ -673,8 +683,9 @@ class atomic {
   void futex_wake() const { m_machine->perform({.what = action::futex_wake, .place = m_index}); }
 
  private:
-  std::uint64_t perform(action what, std::uint64_t operand, std::memory_order order) {
-    return m_machine->perform({.what = what, .place = m_index, .operand = operand, .order = order});
+  std::uint64_t perform(action what, std::uint64_t operand, std::memory_order order, bool is_unused = false) {
+    return m_machine->perform(
+        {.what = what, .place = m_index, .operand = operand, .order = order, .unused = is_unused});
   }
   machine* m_machine;
   std::size_t m_index;

@@ -4,6 +4,7 @@
 #include <toroid/communicator/call.hpp>
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
+#include <toroid/communicator/path_chooser.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
@@ -38,6 +39,7 @@ class mapped_session {
   instruction_set instructions() const noexcept { return m_instructions; }
   transport::wait_context& context() noexcept { return m_context; }
   std::uint64_t call() const noexcept { return m_call; }
+  path_chooser& chooser() noexcept { return m_chooser; }
   const std::byte** sources() noexcept { return m_sources.data(); }
   std::byte** destinations() noexcept { return m_destinations.data(); }
 
@@ -251,6 +253,7 @@ class mapped_session {
   std::vector<std::byte*> m_destinations;
   instruction_set m_instructions;
   fork_guard m_guard;
+  path_chooser m_chooser;
   std::atomic<bool> m_busy{false};
   int m_flaw_rank = -1;  ///< lowest rank whose input is flawed in this call
   std::uint64_t m_flaw_index = 0;

@@ -14,7 +14,8 @@ concept any_range = std::ranges::range<R>;
 
 /// Elements side by side in memory, their number known: std::vector, std::array, std::span, a C array.
 template <class R>
-concept buffer = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && element<std::ranges::range_value_t<R>>;
+concept buffer =
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && element<std::ranges::range_value_t<R>>;
 
 namespace detail {
 
@@ -32,9 +33,10 @@ constexpr void check_buffer() noexcept {
   if constexpr (!is_vector_of_bool<range>) {
     static_assert(std::ranges::contiguous_range<B> && std::ranges::sized_range<B>,
                   "toroid: a buffer must be contiguous and know its size, as std::vector, std::array and std::span do");
-    static_assert(element<std::ranges::range_value_t<B>>,
-                  "toroid: the elements of a buffer must be trivially copyable and neither pointers, references, spans, "
-                  "views nor C arrays: other ranks would get addresses");
+    static_assert(
+        element<std::ranges::range_value_t<B>>,
+        "toroid: the elements of a buffer must be trivially copyable and neither pointers, references, spans, "
+        "views nor C arrays: other ranks would get addresses");
   }
 }
 

@@ -40,7 +40,15 @@ concept element = std::is_object_v<T> && !std::is_const_v<T> && !std::is_volatil
 
 namespace detail {
 
-enum class element_kind : std::uint32_t { structure, boolean, character, signed_integer, unsigned_integer, floating, half };
+enum class element_kind : std::uint32_t {
+  structure,
+  boolean,
+  character,
+  signed_integer,
+  unsigned_integer,
+  floating,
+  half
+};
 
 template <class T>
 constexpr element_kind kind_of() noexcept {
@@ -67,8 +75,9 @@ constexpr std::uint32_t plain_code(element_kind kind, std::size_t size) noexcept
   return static_cast<std::uint32_t>(kind) << 4 | static_cast<std::uint32_t>(std::countr_zero(size));
 }
 
-/// Identifies kind and size of a type, equally in all translation units and programs, so that ranks can compare what they
-/// reduce. Types of the same representation share a code (long and long long); structs are known by size and alignment.
+/// Identifies kind and size of a type, equally in all translation units and programs, so that ranks can compare what
+/// they reduce. Types of the same representation share a code (long and long long); structs are known by size and
+/// alignment.
 template <class T>
 constexpr std::uint32_t element_code() noexcept {
   constexpr element_kind kind = kind_of<T>();

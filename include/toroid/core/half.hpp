@@ -127,7 +127,10 @@ using as_half = typename half_traits<T>::type;
 
 /// float16, bfloat16, and what half_traits maps to them.
 template <class T>
-concept half = requires { typename half_traits<T>::type; } && sizeof(T) == 2 && std::is_trivially_copyable_v<T>;
+concept half = requires {
+  typename half_traits<T>::type;
+}
+&&sizeof(T) == 2 && std::is_trivially_copyable_v<T>;
 
 namespace detail {
 

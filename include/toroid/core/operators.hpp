@@ -38,14 +38,21 @@ __extension__ using uint128 = unsigned __int128;
 
 /// Unsigned, and too wide to be promoted to int: what arithmetic that wraps is done in.
 template <whole_number T>
-using wrapping = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::conditional_t<sizeof(T) <= 8, std::uint64_t, uint128>>;
+using wrapping =
+    std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::conditional_t<sizeof(T) <= 8, std::uint64_t, uint128>>;
 
 template <class T>
-concept addable = requires(const T& a, const T& b) { static_cast<T>(a + b); };
+concept addable = requires(const T& a, const T& b) {
+  static_cast<T>(a + b);
+};
 template <class T>
-concept multipliable = requires(const T& a, const T& b) { static_cast<T>(a * b); };
+concept multipliable = requires(const T& a, const T& b) {
+  static_cast<T>(a * b);
+};
 template <class T>
-concept ordered = requires(const T& a, const T& b) { static_cast<bool>(a < b); };
+concept ordered = requires(const T& a, const T& b) {
+  static_cast<bool>(a < b);
+};
 template <class T>
 concept bitwise = requires(const T& a, const T& b) {
   static_cast<T>(a & b);
@@ -53,10 +60,14 @@ concept bitwise = requires(const T& a, const T& b) {
   static_cast<T>(a ^ b);
 };
 template <class T>
-concept divisible_by_count = requires(const T& a, int n) { static_cast<T>(a / n); };
+concept divisible_by_count = requires(const T& a, int n) {
+  static_cast<T>(a / n);
+};
 /// complex numbers: divided by their own kind of number only
 template <class T>
-concept divisible_by_value_type = requires(const T& a, int n) { static_cast<T>(a / static_cast<typename T::value_type>(n)); };
+concept divisible_by_value_type = requires(const T& a, int n) {
+  static_cast<T>(a / static_cast<typename T::value_type>(n));
+};
 
 /// Calls Self::combine on what is neither an array nor a half.
 template <class Self>
@@ -80,8 +91,9 @@ struct library_operator {
 
 template <class T>
 TOROID_HOST_DEVICE constexpr void check_bitwise() noexcept {
-  static_assert(!floating_number<T>, "toroid: bit_and, bit_or and bit_xor take integers; the bits of floating-point "
-                                     "numbers are not numbers");
+  static_assert(!floating_number<T>,
+                "toroid: bit_and, bit_or and bit_xor take integers; the bits of floating-point "
+                "numbers are not numbers");
   static_assert(floating_number<T> || bitwise<T>,
                 "toroid: bit_and, bit_or and bit_xor need a type with the operators &, | and ^");
 }
@@ -158,12 +170,13 @@ struct maximum : detail::library_operator<maximum> {
 
 /// The sum of all, divided by the number of ranks. Two elements are added up; the division comes once, at the end.
 ///
-/// The sum is exact in its intermediate: integers are added in a wider type and the quotient is cut off towards zero, as
-/// C++ divides (the average of -1, -1 and -2 is -1); halves are added as float and rounded once.
+/// The sum is exact in its intermediate: integers are added in a wider type and the quotient is cut off towards zero,
+/// as C++ divides (the average of -1, -1 and -2 is -1); halves are added as float and rounded once.
 struct average : detail::library_operator<average> {
   template <class T>
   TOROID_HOST_DEVICE static constexpr void check() noexcept {
-    static_assert(!std::is_same_v<T, bool>, "toroid: average of bool has no meaning; use logical_and, logical_or or numbers");
+    static_assert(!std::is_same_v<T, bool>,
+                  "toroid: average of bool has no meaning; use logical_and, logical_or or numbers");
     static_assert(half<T> || detail::addable<T>,
                   "toroid: average needs a type with the operator +; pass a functor of your own for structs");
     static_assert(half<T> || detail::divisible_by_count<T> || detail::divisible_by_value_type<T>,
@@ -321,16 +334,17 @@ constexpr void check_operator() noexcept {
     static_assert(callable, "toroid: the operator must be callable, also when const, with two elements of the buffer");
     if constexpr (callable) {
       using result = std::invoke_result_t<const Op&, const T&, const T&>;
-      static_assert(requires(result&& r) { static_cast<T>(static_cast<result&&>(r)); },
-                    "toroid: the operator's result does not convert to the element type");
+      static_assert(
+          requires(result && r) { static_cast<T>(static_cast<result&&>(r)); },
+          "toroid: the operator's result does not convert to the element type");
     }
   }
 }
 
 }  // namespace detail
 
-/// Whether the order of operands does not matter to an operator: true for those of the library and for what is wrapped in
-/// commutative(), else false. May be specialised for a type of your own.
+/// Whether the order of operands does not matter to an operator: true for those of the library and for what is wrapped
+/// in commutative(), else false. May be specialised for a type of your own.
 template <class Op>
 inline constexpr bool is_commutative = detail::is_library_operator<Op>;
 template <class F>

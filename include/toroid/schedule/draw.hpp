@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/schedule/concept.hpp>
+#include <toroid/schedule/detail/text.hpp>
 #include <toroid/schedule/operation.hpp>
 
 #include <string>
@@ -15,15 +16,14 @@ inline const char* word_for(place where) {
 }
 
 inline std::string text_of(block_range blocks) {
-  const std::string first = std::to_string(blocks.first);
-  return blocks.count == 1 ? first : first + "-" + std::to_string(blocks.first + blocks.count - 1);
+  return blocks.count == 1 ? joined(blocks.first) : joined(blocks.first, "-", blocks.first + blocks.count - 1);
 }
 
 /// Ranks of a set with a separator between them, each in the words of `word`.
 template <class Word>
 std::string list_of(const peers& set, int ranks, const char* separator, Word word) {
   std::string out;
-  for (int i = 0; i < set.count; ++i) out += (i == 0 ? "" : separator) + word(set.at(i, ranks));
+  for (int i = 0; i < set.count; ++i) out += joined(i == 0 ? "" : separator, word(set.at(i, ranks)));
   return out;
 }
 
@@ -48,25 +48,25 @@ void for_each_operation(int ranks, int root, Visit visit) {
 ///       rank 0, block 1: 2.input + own input -> 1.slot
 template <schedule_type S>
 std::string draw_text(S, int ranks, int root = 0) {
+  using detail::joined;
   const problem zero{0, ranks, root};
-  std::string out = std::to_string(ranks) + " ranks, " + std::to_string(S::blocks(zero)) + " blocks, " +
-                    std::to_string(S::steps(zero)) + " steps; peers touch each other's buffers in the first " +
-                    std::to_string(S::touching_steps(zero)) + "\n";
+  std::string out = joined(ranks, " ranks, ", S::blocks(zero), " blocks, ", S::steps(zero),
+                           " steps; peers touch each other's buffers in the first ", S::touching_steps(zero), "\n");
   int shown = 0;
   const auto head = [&](int end) {
-    for (; shown < end; ++shown) out += "step " + std::to_string(shown) + "\n";
+    for (; shown < end; ++shown) out += joined("step ", shown, "\n");
   };
   detail::for_each_operation<S>(ranks, root, [&](int step, int rank, const operation& op) {
     head(step + 1);
-    out += "  rank " + std::to_string(rank) + ", block " + detail::text_of(op.blocks) + ": ";
-    out += detail::list_of(op.from, ranks, " + ", [&](int q) {
-      return q == rank ? std::string("own input") : std::to_string(q) + "." + detail::word_for(op.theirs);
-    });
-    out += " -> ";
-    out += detail::list_of(op.to, ranks, ", ", [&](int q) {
-      return q == rank ? std::string("own result") : std::to_string(q) + "." + detail::word_for(op.at);
-    });
-    out += op.completes ? " (complete)\n" : "\n";
+    const auto operand = [&](int q) {
+      return q == rank ? joined("own input") : joined(q, ".", detail::word_for(op.theirs));
+    };
+    const auto target = [&](int q) {
+      return q == rank ? joined("own result") : joined(q, ".", detail::word_for(op.at));
+    };
+    out += joined("  rank ", rank, ", block ", detail::text_of(op.blocks), ": ",
+                  detail::list_of(op.from, ranks, " + ", operand), " -> ", detail::list_of(op.to, ranks, ", ", target),
+                  op.completes ? " (complete)\n" : "\n");
   });
   head(S::steps(zero));  // those at the end in which nobody does anything
   return out;
@@ -76,63 +76,60 @@ std::string draw_text(S, int ranks, int root = 0) {
 /// read it in the sender's input, bold where the sender puts it into the receiver's result.
 template <schedule_type S>
 std::string draw_dot(S, int ranks, int root = 0) {
+  using detail::joined;
   const int steps = S::steps(problem{0, ranks, root});
-  const auto node = [](int step, int rank) { return "\"" + std::to_string(rank) + "@" + std::to_string(step) + "\""; };
+  const auto node = [](int step, int rank) { return joined("\"", rank, "@", step, "\""); };
   std::string out = "digraph schedule {\n  rankdir=LR;\n  node [shape=box];\n";
   for (int step = 0; step < steps; ++step) {
     out += "  { rank=same;";
-    for (int rank = 0; rank < ranks; ++rank) out += " " + node(step, rank) + ";";
+    for (int rank = 0; rank < ranks; ++rank) out += joined(" ", node(step, rank), ";");
     out += " }\n";
   }
   for (int rank = 0; rank < ranks; ++rank)
     for (int step = 0; step + 1 < steps; ++step)
-      out += "  " + node(step, rank) + " -> " + node(step + 1, rank) + " [style=invis];\n";
+      out += joined("  ", node(step, rank), " -> ", node(step + 1, rank), " [style=invis];\n");
   detail::for_each_operation<S>(ranks, root, [&](int step, int rank, const operation& op) {
     const char* style = op.at == place::input ? "dotted" : op.at == place::slot ? "solid" : "bold";
     for (int i = 0; i < op.to.count; ++i)
       if (const int to = op.to.at(i, ranks); to != rank)
-        out += "  " + node(step, rank) + " -> " + node(step + 1, to) + " [label=\"" + detail::text_of(op.blocks) +
-               "\", style=" + style + "];\n";
+        out += joined("  ", node(step, rank), " -> ", node(step + 1, to), " [label=\"", detail::text_of(op.blocks),
+                      "\", style=", style, "];\n");
   });
-  return out + "}\n";
+  return joined(out, "}\n");
 }
 
 /// An object with ranks, root, blocks, steps, touching_steps, pipelined, classes (first, count) and operations (step,
 /// rank, from, theirs, blocks [first, count], to, at, completes), sets of ranks as arrays.
 template <schedule_type S>
 std::string draw_json(S, int ranks, int root = 0) {
+  using detail::joined;
   const problem zero{0, ranks, root};
-  const auto number = [](const char* name, int value) {
-    return "\"" + std::string(name) + "\": " + std::to_string(value);
-  };
-  const auto truth = [](const char* name, bool value) {
-    return "\"" + std::string(name) + "\": " + (value ? "true" : "false");
+  const auto number = [](const char* name, int value) { return joined("\"", name, "\": ", value); };
+  const auto truth = [](const char* name, bool value) { return joined("\"", name, "\": ", value ? "true" : "false"); };
+  const auto where = [](const char* name, place value) {
+    return joined("\"", name, "\": \"", detail::word_for(value), "\"");
   };
   const auto array = [&](const char* name, const peers& set) {
-    return "\"" + std::string(name) + "\": [" +
-           detail::list_of(set, ranks, ", ", [](int q) { return std::to_string(q); }) + "]";
+    return joined("\"", name, "\": [", detail::list_of(set, ranks, ", ", [](int q) { return joined(q); }), "]");
   };
-  const auto where = [](const char* name, place value) {
-    return "\"" + std::string(name) + "\": \"" + detail::word_for(value) + "\"";
-  };
-  std::string out = "{" + number("ranks", ranks) + ", " + number("root", root) + ", " +
-                    number("blocks", S::blocks(zero)) + ", " + number("steps", S::steps(zero)) + ", " +
-                    number("touching_steps", S::touching_steps(zero)) + ", " + truth("pipelined", S::pipelined) +
-                    ",\n \"classes\": [";
+  std::string out =
+      joined("{", number("ranks", ranks), ", ", number("root", root), ", ", number("blocks", S::blocks(zero)), ", ",
+             number("steps", S::steps(zero)), ", ", number("touching_steps", S::touching_steps(zero)), ", ",
+             truth("pipelined", S::pipelined), ",\n \"classes\": [");
   for (int c = 0; c < S::class_count(zero); ++c) {
     const step_class run = S::class_at(zero, c);
-    out += (c == 0 ? "{" : ", {") + number("first", run.first) + ", " + number("count", run.count) + "}";
+    out += joined(c == 0 ? "{" : ", {", number("first", run.first), ", ", number("count", run.count), "}");
   }
   out += "],\n \"operations\": [";
   bool some = false;
   detail::for_each_operation<S>(ranks, root, [&](int step, int rank, const operation& op) {
-    out += (some ? ",\n  {" : "\n  {") + number("step", step) + ", " + number("rank", rank) + ", " +
-           array("from", op.from) + ", " + where("theirs", op.theirs) + ", \"blocks\": [" +
-           std::to_string(op.blocks.first) + ", " + std::to_string(op.blocks.count) + "], " + array("to", op.to) +
-           ", " + where("at", op.at) + ", " + truth("completes", op.completes) + "}";
+    out += joined(some ? ",\n  {" : "\n  {", number("step", step), ", ", number("rank", rank), ", ",
+                  array("from", op.from), ", ", where("theirs", op.theirs), ", \"blocks\": [", op.blocks.first, ", ",
+                  op.blocks.count, "], ", array("to", op.to), ", ", where("at", op.at), ", ",
+                  truth("completes", op.completes), "}");
     some = true;
   });
-  return out + "]}\n";
+  return joined(out, "]}\n");
 }
 
 }  // namespace toroid::schedule

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/schedule/detail/text.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +36,12 @@ struct verification {
     if (!first) return "proved";
     std::string where;
     const auto name = [&](const char* what, int number) {
-      if (number >= 0) where += (where.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(number);
+      if (number >= 0) where += detail::joined(where.empty() ? "" : ", ", what, " ", number);
     };
     name("rank", first->rank);
     name("step", first->step);
     name("block", first->block);
-    return where.empty() ? first->what : where + ": " + first->what;
+    return where.empty() ? first->what : detail::joined(where, ": ", first->what);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <toroid/schedule/detail/classes.hpp>
 #include <toroid/schedule/detail/dataflow.hpp>
 #include <toroid/schedule/detail/execution.hpp>
+#include <toroid/schedule/detail/text.hpp>
 #include <toroid/schedule/detail/unrolled.hpp>
 #include <toroid/schedule/verification.hpp>
 
@@ -26,10 +27,10 @@ std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int
   if (steps < 1) return violation{-1, -1, -1, "has no steps"};
   if (blocks < 1) return violation{-1, -1, -1, "has no blocks"};
   if (touching < 0 || touching > steps)
-    return violation{-1, -1, -1, "touching_steps is " + std::to_string(touching) + " of " + std::to_string(steps)};
+    return violation{-1, -1, -1, joined("touching_steps is ", touching, " of ", steps)};
   const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather;
   if (by_rank && blocks != ranks)
-    return violation{-1, -1, -1, "has " + std::to_string(blocks) + " blocks where each rank owns one"};
+    return violation{-1, -1, -1, joined("has ", blocks, " blocks where each rank owns one")};
   for (int rank = 1; rank < ranks; ++rank) {
     const problem p{rank, ranks, root};
     bool same = S::steps(p) == steps && S::touching_steps(p) == touching && S::blocks(p) == blocks &&
@@ -114,10 +115,7 @@ verification verify_traffic(S schedule, int ranks, std::size_t count, Sent sent,
     const problem p{rank, ranks, root};
     const traffic found = traffic_of(schedule, p, count);
     const auto complaint = [&](const char* verb, std::size_t is, std::size_t should) {
-      return verification{
-          violation{rank, -1, -1,
-                    std::string(verb) + " " + std::to_string(is) + " elements instead of " + std::to_string(should)},
-          {}};
+      return verification{violation{rank, -1, -1, detail::joined(verb, " ", is, " elements instead of ", should)}, {}};
     };
     if (found.sent != sent(p)) return complaint("sends", found.sent, sent(p));
     if (found.received != received(p)) return complaint("receives", found.received, received(p));

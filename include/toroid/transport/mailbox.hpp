@@ -20,11 +20,18 @@ inline constexpr std::size_t inline_bytes = 2048;
 /// Hand-over regions of a rank; a rank may be this far ahead of the slowest reader.
 inline constexpr int region_count = 4;
 
-/// Where a rank's buffers stand, for peers that can address them.
+/// Where a rank's buffers stand, and how it would have them moved. With the flag and the signature: one cache line.
 struct buffer_addresses {
+  enum : std::uint64_t {
+    reachable = 1,    ///< peers can read the input and write the result in place
+    can_pull = 2,     ///< this rank can read ordinary memory of all its peers
+    prefers_pull = 4  ///< and would; rank 0's wish counts
+  };
   std::uint64_t input = 0;   ///< as the transport's address_of tells it
   std::uint64_t result = 0;
-  std::uint64_t reachable = 0;  ///< not zero if peers can read the input and write the result
+  std::uint64_t own_input = 0;   ///< as the rank itself sees it
+  std::uint64_t own_result = 0;
+  std::uint64_t ways = 0;
 };
 
 /// A rank's entry into a call: there are two, used in turn, since a rank enters call n + 1 only after all have entered
@@ -53,6 +60,8 @@ struct mailbox {
   char description[384] = {};
   /// Who the rank is. Release on `owner_known`; pairs with the acquire in long waits.
   process_identity owner{};
+  std::uint64_t nonce_address = 0;  ///< in the owner's ordinary memory: where `nonce` stands
+  std::uint64_t nonce = 0;
   std::atomic<std::uint32_t> owner_known{0};
   /// With check::data: 1 + index of the first number in the input of a call that is not finite, else 0. Two, used in
   /// turn as the entries are, and published with them.

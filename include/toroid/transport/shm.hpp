@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/uio.h>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/free_list.hpp>
 #include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/mapped_transport.hpp>
 #include <toroid/transport/memory_segment.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +18,15 @@
 #include <vector>
 
 namespace toroid::transport {
+
+namespace detail {
+/// A number that no other process is likely to have at the same address.
+inline std::uint64_t nonce_for(int rank) noexcept {
+  std::uint64_t number = static_cast<std::uint64_t>(monotonic_nanoseconds()) ^ static_cast<std::uint64_t>(::getpid()) << 40;
+  number = (number + static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u;
+  return number ^ number >> 29;
+}
+}  // namespace detail
 
 /// Ranks are processes of one host that map each other's memory segments. Peers reach memory from allocate(); ordinary
 /// memory of another process is never touched: it is copied through hand-over regions.
@@ -95,6 +106,9 @@ class shm : public mapped_endpoint {
         m_free(m_memory->shared_bytes()),
         m_holder(std::move(holder)) {
     box(rank).owner = this_process();
+    m_nonce = std::make_unique<std::uint64_t>(detail::nonce_for(rank));
+    box(rank).nonce = *m_nonce;
+    box(rank).nonce_address = reinterpret_cast<std::uintptr_t>(m_nonce.get());
     box(rank).owner_known.store(1, std::memory_order_release);  // pairs with long waits
   }
 
@@ -142,7 +156,49 @@ class shm : public mapped_endpoint {
   }
   std::size_t footprint() const noexcept { return m_memory->arena_offset(); }
 
+  /// Settled by reading a number from each peer's ordinary memory, once all have told where theirs stands: neither
+  /// permissions nor namespaces need be guessed.
+  bool can_pull() noexcept {
+    if (m_pulls == unknown) prove_pulling();
+    return m_pulls == proven;
+  }
+  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to) const {
+    const int number = read_peer(rank, address, bytes, to);
+    if (number != 0)
+      throw system_error("toroid: reading " + std::to_string(bytes) + " bytes of rank " + std::to_string(rank) +
+                         "'s memory failed: " + std::strerror(number));
+  }
+
  private:
+  enum pulling { unknown, proven, refused };
+
+  void prove_pulling() noexcept {
+    for (int r = 0; r < size(); ++r) {
+      const mailbox& peer = box(r);
+      if (r == rank()) continue;
+      if (peer.owner_known.load(std::memory_order_acquire) == 0) return;  // not yet
+      std::uint64_t read = 0;
+      if (peer.owner.process_space != box(rank()).owner.process_space ||
+          read_peer(r, peer.nonce_address, sizeof read, reinterpret_cast<std::byte*>(&read)) != 0 || read != peer.nonce) {
+        m_pulls = refused;
+        return;
+      }
+    }
+    m_pulls = proven;
+  }
+  int read_peer(int rank, std::uint64_t address, std::size_t bytes, std::byte* to) const noexcept {
+    while (bytes > 0) {
+      iovec here{to, bytes};
+      iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes};
+      const ssize_t got = ::process_vm_readv(box(rank).owner.process, &here, 1, &there, 1, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return got < 0 ? errno : EIO;
+      to += got;
+      address += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return 0;
+  }
   std::byte* arena() const noexcept { return m_memory->base(rank()) + m_memory->arena_offset(); }
   /// Whole cache-line pairs, so that neighbours never share a line.
   static std::size_t round(std::size_t bytes) noexcept {
@@ -157,9 +213,11 @@ class shm : public mapped_endpoint {
   std::shared_ptr<segments> m_memory;
   free_list m_free;
   std::vector<taken> m_taken;
+  std::unique_ptr<std::uint64_t> m_nonce;  ///< in ordinary memory, which peers try to read
+  pulling m_pulls = unknown;
   file_descriptor m_holder;
 };
 
-static_assert(mapped_transport<shm>);
+static_assert(pulling_transport<shm>);
 
 }  // namespace toroid::transport

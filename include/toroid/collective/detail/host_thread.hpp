@@ -27,6 +27,12 @@ class host_thread {
     return before(m_session.transport().resolve(rank, address), m_call.result_origin(m_ranks, rank));
   }
   std::byte* region_of(int rank, int index) const noexcept { return m_session.transport().region(rank, index); }
+  const std::byte* pull_input(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const {
+    return pull(rank, m_session.entry_of(rank).buffers.own_input, m_call.input_origin(m_ranks, rank), offset, bytes, to);
+  }
+  const std::byte* pull_result(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const {
+    return pull(rank, m_session.entry_of(rank).buffers.own_result, m_call.result_origin(m_ranks, rank), offset, bytes, to);
+  }
   const std::byte** sources() const noexcept { return m_session.sources(); }
   std::byte** destinations() const noexcept { return m_session.destinations(); }
 
@@ -57,6 +63,13 @@ class host_thread {
   template <class Byte>
   Byte* before(Byte* first, std::size_t origin) const noexcept {
     return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(first) - origin * m_call.identity.element_size);
+  }
+
+  const std::byte* pull(int rank, std::uint64_t buffer, std::size_t origin, std::size_t offset, std::size_t bytes,
+                        std::byte* to) const {
+    if constexpr (pulling_transport<Transport>)
+      m_session.transport().pull(rank, buffer + offset - origin * m_call.identity.element_size, bytes, to);
+    return to;
   }
 
   mapped_session<Transport>& m_session;

@@ -15,6 +15,7 @@ namespace toroid::detail {
 enum class path {
   in_place,  ///< peers' inputs are read and their results written where they stand; partial values go through slots
   staged,    ///< everything goes through the senders' hand-over regions
+  pulled,    ///< peers' inputs and results are copied by the kernel from where they stand; nobody writes a peer's memory
 };
 
 /// What an executor needs to know of a call, the same on host and device.
@@ -36,7 +37,8 @@ struct mapped_problem {
 /// @tparam Policy  who executes: supplies the addresses of buffers and regions as seen here (`own_input`, `own_result`,
 ///                 `input_of`, `result_of`, `region_of`, all at element 0 of the whole vector), `wait(rank, progress)`,
 ///                 `publish(progress)`, `sources()` and `destinations()` to note pointers in, and
-///                 `combine(arguments, reduces)`
+///                 `combine(arguments, reduces)`; for `pulled` also `pull_input` and `pull_result`
+///                 (rank, offset, bytes, where to), which return where the bytes now are
 template <path Path, class Policy>
 class mapped_executor {
  public:
@@ -47,13 +49,13 @@ class mapped_executor {
     const int ranks = m_problem.ranks.ranks;
     const int rank = m_problem.ranks.rank;
     const bool sends_own_input = op.from.count == 1 && op.from.at(0, ranks) == rank;
-    if (Path == path::in_place && sends_own_input && op.at == schedule::place::input) return;  // read where it stands
+    if (Path != path::staged && sends_own_input && op.at == schedule::place::input) return;  // read where it stands
     m_policy.note_step(step);
     for (int i = 0; i < op.blocks.count; ++i) perform_block(op, op.blocks.first + i, piece, time);
   }
 
   TOROID_HOST_DEVICE constexpr void finish(std::size_t time) {
-    if constexpr (Path == path::staged) {
+    if constexpr (Path != path::in_place) {
       m_policy.publish(done(time + 1));
     } else {
       // In place, peers wait for this rank's slots and deliveries, and at the end for its last touch.
@@ -66,7 +68,7 @@ class mapped_executor {
 
   /// To be called after the walk: returns once no peer touches this rank's buffers any more.
   TOROID_HOST_DEVICE constexpr void leave() {
-    if constexpr (Path == path::in_place) {
+    if constexpr (Path != path::staged) {
       for (int r = 0; r < m_problem.ranks.ranks; ++r)
         if (r != m_problem.ranks.rank) m_policy.wait(r, done(m_problem.touching_end));
     }
@@ -86,22 +88,43 @@ class mapped_executor {
     const std::size_t in_region = m_problem.layout.region_offset(block_index) * size;
 
     const std::byte** const sources = m_policy.sources();
-    bool already_here = false;
+    bool already_here = false;  // the own result has it: nothing to move there
     for (int i = 0; i < op.from.count; ++i) {
       const int from = op.from.at(i, ranks);
       if (from == rank) {
         sources[i] = m_policy.own_input() + offset;
-      } else if (Path == path::in_place && op.theirs == place::input) {
-        sources[i] = m_policy.input_of(from) + offset;
-      } else {
-        m_policy.wait(from, done(time));
-        if (Path == path::in_place && op.theirs == place::delivered) {
+        continue;
+      }
+      if constexpr (Path == path::in_place) {
+        if (op.theirs == place::input) {
+          sources[i] = m_policy.input_of(from) + offset;
+          continue;
+        }
+        if (op.theirs == place::delivered) {
+          m_policy.wait(from, done(time));
           sources[i] = m_policy.own_result() + offset;
           already_here = true;
-        } else {
-          sources[i] = m_policy.region_of(from, region_at(time + transport::region_count - 1)) + in_region;
+          continue;
         }
       }
+      if constexpr (Path == path::pulled) {
+        std::byte* const own = m_policy.own_result() + offset;
+        if (op.theirs == place::input) {
+          already_here = !op.reduces();  // nothing to combine it with: straight to where it belongs
+          const std::size_t room = m_problem.layout.piece * size;  // for one operand of a piece
+          std::byte* const beside = m_policy.region_of(rank, region_at(time)) + static_cast<std::size_t>(i) * room;
+          sources[i] = m_policy.pull_input(from, offset, range.count * size, already_here ? own : beside);
+          continue;
+        }
+        if (op.theirs == place::delivered) {
+          m_policy.wait(from, done(time));
+          sources[i] = m_policy.pull_result(from, offset, range.count * size, own);
+          already_here = true;
+          continue;
+        }
+      }
+      m_policy.wait(from, done(time));
+      sources[i] = m_policy.region_of(from, region_at(time + transport::region_count - 1)) + in_region;
     }
 
     std::byte** const destinations = m_policy.destinations();
@@ -114,6 +137,8 @@ class mapped_executor {
       } else if (Path == path::in_place && op.at == place::delivered) {
         destinations[destination_count++] = m_policy.result_of(to) + offset;
         m_sent = true;
+      } else if (Path == path::pulled && op.at == place::delivered) {
+        // They will fetch it from the own result.
       } else {
         to_slot = true;  // one slot, however many readers
       }

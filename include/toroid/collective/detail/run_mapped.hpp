@@ -26,8 +26,8 @@ schedule::layout layout_for(path how, const schedule::problem& p, std::size_t co
   schedule::layout plan;
   plan.count = count;
   plan.blocks = Schedule::blocks(p);
-  plan.compact = Schedule::one_value_a_step;
-  const bool uses_regions = how == path::staged || Schedule::sends_partial_values;
+  plan.compact = Schedule::one_value_a_step && how != path::pulled;  // pulled operands lie side by side
+  const bool uses_regions = how != path::in_place || Schedule::sends_partial_values;
   std::size_t bytes = segment_bytes;
   if (uses_regions) {
     const std::size_t room = region_bytes / static_cast<std::size_t>(plan.compact ? 1 : plan.blocks);
@@ -61,29 +61,35 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
   session.refuse_flaws(call.identity);
 }
 
+/// Messages of ordinary memory shorter than this are always staged: a system call costs more than it could save.
+inline constexpr std::size_t least_pulled_bytes = std::size_t{32} << 10;
+
 /// Walks one schedule along one path, after all ranks have entered.
 template <class Schedule, path Path, class Transport>
 void walk_mapped(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
                  const schedule::layout& layout) {
+  const std::size_t length = schedule::walk_length<Schedule>(p, layout.pieces());
   mapped_problem problem;
   problem.ranks = p;
   problem.layout = layout;
   problem.element_size = call.identity.element_size;
   problem.base = session.base();
-  problem.touching_end = schedule::touching_length<Schedule>(p, layout.pieces());
+  problem.touching_end = Path == path::in_place ? schedule::touching_length<Schedule>(p, layout.pieces()) : length;
   problem.non_temporal = call.bytes() >= non_temporal_bytes;
-  session.advance(schedule::walk_length<Schedule>(p, layout.pieces()) + 1);
-  if (Path == path::in_place) session.touching_ends_at(problem.base + 1 + problem.touching_end);
+  session.advance(length + 1);
+  session.touching_ends_at(problem.base + 1 + problem.touching_end);
   host_thread<Transport> policy(session, call);
   mapped_executor<Path, host_thread<Transport>> executor(policy, problem);
   schedule::walk<Schedule>(p, layout.pieces(), executor);
   executor.leave();
 }
 
-/// Runs a collective on buffers of any length: along one schedule where every rank's buffers can be reached in place,
-/// along another, or the same, where they cannot. Both must combine operands in the same order.
+/// Runs a collective on buffers of any length: along one schedule where buffers are read where they stand, along
+/// another, or the same, where they go through hand-over regions. Both must combine operands in the same order.
 template <class Schedule, class StagedSchedule = Schedule, class Transport>
 void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
+  using ways = transport::buffer_addresses;
+  constexpr bool may_pull = pulling_transport<Transport> && !Schedule::sends_partial_values;
   Transport& transport = session.transport();
   const schedule::problem p{transport.rank(), transport.size(), call.identity.root};
   const std::size_t size = call.identity.element_size;
@@ -95,24 +101,52 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   const schedule::layout staged_layout = plan_for(StagedSchedule{}, path::staged);
   const auto mark = session.begin(call.identity);
   session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
-  bool in_place = false;
+  std::uint64_t agreed = 0;  // ways that all ranks can go
+  bool pulls = false;
   session.guarded([&] {
-    const std::size_t input_bytes = call.input_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
-    const std::size_t result_bytes = call.result_is_block ? block_of(call.identity.count, p.ranks, p.rank).count * size : call.bytes();
-    in_place = transport.reachable(call.input, input_bytes) && transport.reachable(call.result, result_bytes);
-    session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result), in_place};
-    if (in_place) session.lends_buffers();
+    const std::size_t own_bytes = block_of(call.identity.count, p.ranks, p.rank).count * size;
+    if (transport.reachable(call.input, call.input_is_block ? own_bytes : call.bytes()) &&
+        transport.reachable(call.result, call.result_is_block ? own_bytes : call.bytes()))
+      agreed |= ways::reachable;
+    if constexpr (may_pull) {
+      if (call.bytes() >= least_pulled_bytes && p.ranks > 1 && transport.can_pull()) agreed |= ways::can_pull;
+      if (p.rank == 0 && agreed == ways::can_pull && session.chooser().choose(call.bytes()) == path_chooser::pulled)
+        pulls = true;
+    }
+    session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result),
+                                   reinterpret_cast<std::uintptr_t>(call.input),
+                                   reinterpret_cast<std::uintptr_t>(call.result),
+                                   pulls ? agreed | ways::prefers_pull : agreed};
+    if ((agreed & ways::reachable) != 0) session.lends_buffers();
     session.publish_entry();
-    for (int r = 0; r < p.ranks; ++r)
-      if (r != p.rank) in_place = session.wait_for_entry(r, call.identity).buffers.reachable != 0 && in_place;
+    for (int r = 0; r < p.ranks; ++r) {
+      if (r == p.rank) continue;
+      const std::uint64_t theirs = session.wait_for_entry(r, call.identity).buffers.ways;
+      agreed &= theirs;
+      if (r == 0) pulls = (theirs & ways::prefers_pull) != 0;
+    }
     session.all_have_entered();
   });
   session.refuse_flaws(call.identity);
   session.guarded([&] {
-    if (in_place)
+    if ((agreed & ways::reachable) != 0) {
       walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
-    else
-      walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
+      return;
+    }
+    if constexpr (may_pull) {
+      if ((agreed & ways::can_pull) != 0) {
+        const std::int64_t began = p.rank == 0 ? transport::detail::monotonic_nanoseconds() : 0;
+        if (pulls)
+          walk_mapped<Schedule, path::pulled>(session, call, p, plan_for(Schedule{}, path::pulled));
+        else
+          walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
+        if (p.rank == 0)
+          session.chooser().note(call.bytes(), pulls ? path_chooser::pulled : path_chooser::staged,
+                                 transport::detail::monotonic_nanoseconds() - began);
+        return;
+      }
+    }
+    walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
   });
 }
 

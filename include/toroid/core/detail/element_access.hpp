@@ -75,15 +75,19 @@ template <class Word>
 }
 
 [[gnu::always_inline]] inline short_run read_short(const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes >= 8) return {word_at<std::uint64_t>(from), word_at<std::uint64_t>(from + bytes - 8) >> 8 * (15 - bytes) >> 8};
-  if (bytes >= 4) return {word_at<std::uint32_t>(from) | word_at<std::uint32_t>(from + bytes - 4) << 8 * (bytes - 4), 0};
-  if (bytes >= 2) return {word_at<std::uint16_t>(from) | word_at<std::uint16_t>(from + bytes - 2) << 8 * (bytes - 2), 0};
+  if (bytes >= 8)
+    return {word_at<std::uint64_t>(from), word_at<std::uint64_t>(from + bytes - 8) >> 8 * (15 - bytes) >> 8};
+  if (bytes >= 4)
+    return {word_at<std::uint32_t>(from) | word_at<std::uint32_t>(from + bytes - 4) << 8 * (bytes - 4), 0};
+  if (bytes >= 2)
+    return {word_at<std::uint16_t>(from) | word_at<std::uint16_t>(from + bytes - 2) << 8 * (bytes - 2), 0};
   return {bytes == 1 ? word_at<std::uint8_t>(from) : 0, 0};
 }
 [[gnu::always_inline]] inline void write_short(std::byte* to, const short_run& run, std::size_t bytes) noexcept {
   if (bytes >= 8) {
     put_word<std::uint64_t>(to, run.low);
-    put_word<std::uint64_t>(to + bytes - 8, bytes == 8 ? run.low : run.low >> 8 * (bytes - 8) | run.high << 8 * (16 - bytes));
+    put_word<std::uint64_t>(to + bytes - 8,
+                            bytes == 8 ? run.low : run.low >> 8 * (bytes - 8) | run.high << 8 * (16 - bytes));
   } else if (bytes >= 4) {
     put_word<std::uint32_t>(to, run.low);
     put_word<std::uint32_t>(to + bytes - 4, run.low >> 8 * (bytes - 4));

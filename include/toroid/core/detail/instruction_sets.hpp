@@ -6,7 +6,8 @@ namespace toroid::detail {
 
 #if defined(__x86_64__)
 
-/// Whether half-precision conversions are there. Asked of the processor itself, since compilers differ in knowing the name.
+/// Whether half-precision conversions are there. Asked of the processor itself, since compilers differ in knowing the
+/// name.
 inline bool has_f16c() noexcept {
   unsigned a = 1, b = 0, c = 0, d = 0;
   __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));

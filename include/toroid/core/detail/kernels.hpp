@@ -17,15 +17,16 @@ namespace toroid::detail {
 
 /// The integer of a given size and sign, so that int64_t, long and long long share their loops.
 template <std::size_t Size, bool Signed>
-using integer_of =
-    std::conditional_t<Size == 1, std::conditional_t<Signed, std::int8_t, std::uint8_t>,
-                       std::conditional_t<Size == 2, std::conditional_t<Signed, std::int16_t, std::uint16_t>,
-                                          std::conditional_t<Size == 4, std::conditional_t<Signed, std::int32_t, std::uint32_t>,
-                                                             std::conditional_t<Signed, std::int64_t, std::uint64_t>>>>;
+using integer_of = std::conditional_t<
+    Size == 1, std::conditional_t<Signed, std::int8_t, std::uint8_t>,
+    std::conditional_t<Size == 2, std::conditional_t<Signed, std::int16_t, std::uint16_t>,
+                       std::conditional_t<Size == 4, std::conditional_t<Signed, std::int32_t, std::uint32_t>,
+                                          std::conditional_t<Signed, std::int64_t, std::uint64_t>>>>;
 
 /// Whether the order or the exact mean of the numbers matters, so that a sign does.
 template <class Op>
-inline constexpr bool regards_sign = std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum> || std::is_same_v<Op, average>;
+inline constexpr bool regards_sign =
+    std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum> || std::is_same_v<Op, average>;
 
 /// What a library operator on T amounts to: an operator on the lanes of a register, or no such thing.
 template <class T, class Op>
@@ -33,8 +34,7 @@ struct lanes {
   static constexpr bool exist = false;
 };
 template <class T, class Op>
-  requires(std::is_integral_v<T> && sizeof(T) <= 8)
-struct lanes<T, Op> {
+requires(std::is_integral_v<T> && sizeof(T) <= 8) struct lanes<T, Op> {
   static constexpr bool exist = true;
   using type = integer_of<sizeof(T), std::is_signed_v<T> && regards_sign<Op>>;
   using operation = Op;
@@ -46,7 +46,8 @@ struct lanes<bool, Op> {
   static constexpr bool is_or = std::is_same_v<Op, sum> || std::is_same_v<Op, maximum> || std::is_same_v<Op, bit_or> ||
                                 std::is_same_v<Op, logical_or>;
   using type = std::uint8_t;
-  using operation = std::conditional_t<is_or, logical_or, std::conditional_t<std::is_same_v<Op, bit_xor>, bit_xor, logical_and>>;
+  using operation =
+      std::conditional_t<is_or, logical_or, std::conditional_t<std::is_same_v<Op, bit_xor>, bit_xor, logical_and>>;
 };
 template <class Op>
 struct lanes<std::byte, Op> {
@@ -55,8 +56,7 @@ struct lanes<std::byte, Op> {
   using operation = Op;
 };
 template <class T, class Op>
-  requires(std::is_same_v<T, float> || std::is_same_v<T, double>)
-struct lanes<T, Op> {
+requires(std::is_same_v<T, float> || std::is_same_v<T, double>) struct lanes<T, Op> {
   static constexpr bool exist = true;
   using type = T;
   using operation = Op;
@@ -124,7 +124,8 @@ reduce_function reduction_for([[maybe_unused]] instruction_set set) noexcept {
   }
 }
 
-/// The function that copies its one source, `count` bytes of it, to its destinations. One that is the source stays untouched.
+/// The function that copies its one source, `count` bytes of it, to its destinations. One that is the source stays
+/// untouched.
 inline reduce_function copy_for([[maybe_unused]] instruction_set set) noexcept {
 #if defined(__x86_64__)
   if (set == instruction_set::avx512) return avx512::copy;

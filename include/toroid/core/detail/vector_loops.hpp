@@ -161,7 +161,8 @@ typedef short halves __attribute__((vector_size(width / 2)));
 #endif
 }
 [[gnu::always_inline]] inline void narrow_halves(halves& to, const floats& from) noexcept {
-  to = __builtin_ia32_vcvtps2ph512_mask(from, 0, halves{}, static_cast<unsigned short>(-1));  // 0: to nearest, ties to even
+  to = __builtin_ia32_vcvtps2ph512_mask(from, 0, halves{},
+                                        static_cast<unsigned short>(-1));  // 0: to nearest, ties to even
 }
 template <class T, class Op>
 void reduce_narrower(const reduce_arguments& a) {

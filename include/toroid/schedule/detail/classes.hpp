@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/schedule/detail/text.hpp>
 #include <toroid/schedule/detail/unrolled.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/schedule/verification.hpp>
@@ -43,14 +44,14 @@ inline std::optional<violation> check_classes(const unrolled& u) {
   int next = 0;
   for (const step_class& c : u.classes) {
     if (c.first != next || c.count < 1)
-      return violation{-1, next, -1,
-                       "class begins at step " + std::to_string(c.first) + " with " + std::to_string(c.count) +
-                           " steps; the classes before it end here"};
+      return violation{
+          -1, next, -1,
+          joined("class begins at step ", c.first, " with ", c.count, " steps; the classes before it end here")};
     if (c.count > u.steps - next) return violation{-1, c.first, -1, "class goes beyond the last step"};
     for (int step = c.first; step < c.first + c.count; ++step)
       for (int rank = 0; rank < u.ranks; ++rank)
         if (!alike(u.of(step, rank), rank, u.of(c.first, rank), rank, u.ranks))
-          return violation{rank, step, -1, "is unlike step " + std::to_string(c.first) + " of the same class"};
+          return violation{rank, step, -1, joined("is unlike step ", c.first, " of the same class")};
     next = c.first + c.count;
   }
   if (next != u.steps) return violation{-1, next, -1, "belongs to no class"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/schedule/detail/expressions.hpp>
+#include <toroid/schedule/detail/text.hpp>
 #include <toroid/schedule/detail/unrolled.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/schedule/verification.hpp>
@@ -93,8 +94,7 @@ class dataflow {
     const int ranks = m_u.ranks;
     const int first = op.blocks.first;
     if (first < 0 || op.blocks.count < 1 || first > m_u.blocks - op.blocks.count)
-      return "blocks " + std::to_string(first) + " to " + std::to_string(first + op.blocks.count - 1) + " of " +
-             std::to_string(m_u.blocks);
+      return joined("blocks ", first, " to ", first + op.blocks.count - 1, " of ", m_u.blocks);
     for (const peers& set : {op.from, op.to}) {
       if (set.count < 1)
         return &set == &op.from ? "an operation without operands" : "an operation without destinations";
@@ -116,7 +116,7 @@ class dataflow {
       for (int i = 0; i < op.to.count; ++i) {
         const int to = op.to.at(i, ranks);
         if ((to == rank || op.at == place::delivered) && !result_has(m_kind, to, b))
-          return "writes a block that the result of rank " + std::to_string(to) + " does not have";
+          return joined("writes a block that the result of rank ", to, " does not have");
       }
     }
     return {};
@@ -178,27 +178,23 @@ class dataflow {
   /// Both lists are sorted, so the smaller of the first two that differ has no partner.
   static std::optional<violation> mismatch(const message* sent, const message* received, int step) {
     const auto blocks_of = [](const message& m) {
-      return m.blocks.count == 1 ? "block " + std::to_string(m.blocks.first)
-                                 : "blocks " + std::to_string(m.blocks.first) + " to " +
-                                       std::to_string(m.blocks.first + m.blocks.count - 1);
+      return m.blocks.count == 1 ? joined("block ", m.blocks.first)
+                                 : joined("blocks ", m.blocks.first, " to ", m.blocks.first + m.blocks.count - 1);
     };
     if (sent && received && sent->ends() == received->ends()) {
-      const std::string from = std::to_string(sent->from);
       if (sent->blocks.first != received->blocks.first || sent->blocks.count != received->blocks.count)
         return violation{received->to, step, received->blocks.first,
-                         "wrong block: receives " + blocks_of(*received) + " from rank " + from + ", which sent " +
-                             blocks_of(*sent)};
+                         joined("wrong block: receives ", blocks_of(*received), " from rank ", sent->from,
+                                ", which sent ", blocks_of(*sent))};
       return violation{received->to, step, received->blocks.first,
-                       std::string("wrong place: expects the value of rank ") + from + " at " + name_of(received->at) +
-                           ", which put it at " + name_of(sent->at)};
+                       joined("wrong place: expects the value of rank ", sent->from, " at ", name_of(received->at),
+                              ", which put it at ", name_of(sent->at))};
     }
     if (sent && (!received || *sent < *received))
-      return violation{
-          sent->from, step - 1, sent->blocks.first,
-          "sent to rank " + std::to_string(sent->to) + ", which does not receive it in step " + std::to_string(step)};
+      return violation{sent->from, step - 1, sent->blocks.first,
+                       joined("sent to rank ", sent->to, ", which does not receive it in step ", step)};
     return violation{received->to, step, received->blocks.first,
-                     "receives from rank " + std::to_string(received->from) + " what was not sent in step " +
-                         std::to_string(step - 1)};
+                     joined("receives from rank ", received->from, " what was not sent in step ", step - 1)};
   }
 
   std::optional<violation> compute(int step) {
@@ -225,7 +221,7 @@ class dataflow {
       if (!combines(m_kind)) return "completes is set, but nothing is combined";
       if (m_values.finished(value)) return "completes is set a second time";
       if (!m_values.complete(value))
-        return "completes is set, but the value does not hold every contribution once: " + m_values.text(value);
+        return joined("completes is set, but the value does not hold every contribution once: ", m_values.text(value));
       value = m_values.finish(value);
     } else if (combines(m_kind) && m_values.complete(value) && !m_values.finished(value)) {
       return "completes is missing: the value holds all contributions";
@@ -244,21 +240,22 @@ class dataflow {
         if (!combines(m_kind)) {
           const int owner = m_kind == collective_kind::broadcast ? m_u.root : b;
           if (value != owner)
-            return violation{rank, -1, b,
-                             "the result ends with the contribution of " + m_values.text(value) + ", not of rank " +
-                                 std::to_string(owner)};
+            return violation{
+                rank, -1, b,
+                joined("the result ends with the contribution of ", m_values.text(value), ", not of rank ", owner)};
           continue;
         }
         if (!m_values.finished(value))
-          return violation{rank, -1, b, "the result ends without every contribution once: " + m_values.text(value)};
+          return violation{rank, -1, b,
+                           joined("the result ends without every contribution once: ", m_values.text(value))};
         const bool everywhere = m_kind == collective_kind::all_reduce;
         if (everywhere && value != result_of(0, b))
           return violation{rank, -1, b,
-                           "wrong order: combines " + m_values.text(value) + ", and rank 0 combines " +
-                               m_values.text(result_of(0, b))};
+                           joined("wrong order: combines ", m_values.text(value), ", and rank 0 combines ",
+                                  m_values.text(result_of(0, b)))};
         const std::vector<int> order = m_values.order(value);
         if (m_in_rank_order && !std::is_sorted(order.begin(), order.end()))
-          return violation{rank, -1, b, "wrong order: combines " + m_values.text(value) + ", not in rank order"};
+          return violation{rank, -1, b, joined("wrong order: combines ", m_values.text(value), ", not in rank order")};
       }
     }
     return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/schedule/detail/dataflow.hpp>
+#include <toroid/schedule/detail/text.hpp>
 #include <toroid/schedule/detail/unrolled.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/schedule/verification.hpp>
@@ -219,8 +220,8 @@ class execution {
     const bool already_kept = !staged && receives && op.theirs == place::delivered;
     if (!staged && time > m_touching && any_source(rank, op, [](int) { return true; }))
       return violation{rank, step, op.blocks.first,
-                       "touching_steps is too small: this step waits for step " + std::to_string(step - 1) +
-                           " of its peers, which do not tell of steps after touching_steps"};
+                       joined("touching_steps is too small: this step waits for step ", step - 1,
+                              " of its peers, which do not tell of steps after touching_steps")};
     const access reads{rank, time, step, o, false}, writes{rank, time, step, o, true};
     for (int b = 0; b < op.blocks.count; ++b) {
       const int block = op.blocks.first + b;
@@ -254,19 +255,17 @@ class execution {
                                  const clock& now, int value) {
     if (a.rank != owner && a.step >= m_u.touching_steps)
       return violation{a.rank, a.step, block,
-                       "touching_steps is too small: this step works in the " + std::string(buffer) + " of rank " +
-                           std::to_string(owner)};
+                       joined("touching_steps is too small: this step works in the ", buffer, " of rank ", owner)};
     for (const access& other : at.accesses) {
       if ((!a.writes && !other.writes) || other.op == a.op || happened_before(other, now)) continue;
-      return conflict(a, other, block, std::string(buffer) + " of rank " + std::to_string(owner));
+      return conflict(a, other, block, joined(buffer, " of rank ", owner));
     }
     at.accesses.push_back(a);
     if (a.writes) {
       at.value = value;
     } else if (at.value != value) {
       return violation{a.rank, a.step, block,
-                       "reads the " + std::string(buffer) + " of rank " + std::to_string(owner) +
-                           " after it has been overwritten" + how()};
+                       joined("reads the ", buffer, " of rank ", owner, " after it has been overwritten", how())};
     }
     return {};
   }
@@ -275,7 +274,7 @@ class execution {
   std::optional<violation> touch(slot& at, int owner, int block, const access& a, const clock& now) {
     for (const access& other : at.accesses) {
       if (a.writes == other.writes || happened_before(other, now)) continue;
-      return conflict(a, other, block, "slot of rank " + std::to_string(owner));
+      return conflict(a, other, block, joined("slot of rank ", owner));
     }
     // Older accesses lie before this write, and so before whatever is ordered after it.
     if (a.writes && !at.accesses.empty() && at.accesses.back().time != a.time) at.accesses.clear();
@@ -287,9 +286,8 @@ class execution {
 
   std::optional<violation> conflict(const access& a, const access& other, int block, const std::string& where) const {
     return violation{a.rank, a.step, block,
-                     std::string(a.writes ? "writes" : "reads") + " the " + where + " while step " +
-                         std::to_string(other.step) + " of rank " + std::to_string(other.rank) + " may " +
-                         (other.writes ? "write" : "read") + " it" + how()};
+                     joined(a.writes ? "writes" : "reads", " the ", where, " while step ", other.step, " of rank ",
+                            other.rank, " may ", other.writes ? "write" : "read", " it", how())};
   }
 
   /// Each stuck rank waits for another stuck one, so following them leads round a circle.
@@ -300,11 +298,10 @@ class execution {
       rank = obstacle(rank)->rank;
     }
     const int first = rank;
-    std::string text = "deadlock: at time " + std::to_string(done(first)) + " it";
+    std::string text = joined("deadlock: at time ", done(first), " it");
     do {
       const awaited next = *obstacle(rank);
-      text += std::string(rank == first ? "" : ", which") + " waits for rank " + std::to_string(next.rank) +
-              " to finish time " + std::to_string(next.time);
+      text += joined(rank == first ? "" : ", which", " waits for rank ", next.rank, " to finish time ", next.time);
       rank = next.rank;
     } while (rank != first);
     return {first, -1, -1, text + how()};
@@ -316,14 +313,14 @@ class execution {
         for (int b = 0; b < m_u.blocks; ++b)
           if (result_has(m_kind, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
             return violation{rank, -1, b,
-                             "the result ends with " + m_flow.values().text(result(rank, k, b).value) + how()};
+                             joined("the result ends with ", m_flow.values().text(result(rank, k, b).value), how())};
     return {};
   }
 
   std::string how() const {
-    return std::string(" (") + (m_o.path == value_path::staged ? "staged" : "direct path") +
-           (m_o.in_place ? ", in place, " : ", out of place, ") + std::to_string(m_o.depth) + " slots, " +
-           std::to_string(m_o.pieces) + (m_o.pieces == 1 ? " piece)" : " pieces)");
+    return joined(" (", m_o.path == value_path::staged ? "staged" : "direct path",
+                  m_o.in_place ? ", in place, " : ", out of place, ", m_o.depth, " slots, ", m_o.pieces,
+                  m_o.pieces == 1 ? " piece)" : " pieces)");
   }
 
   const unrolled& m_u;

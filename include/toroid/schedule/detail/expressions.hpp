@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/schedule/detail/text.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -57,10 +59,10 @@ class expressions {
     for (; !is_contribution(left); left = node_of(left).left) {
       const int right = node_of(left).right;
       if (right == none) continue;
-      terms.push_back(is_contribution(right) ? std::to_string(right) : "(" + text(right) + ")");
+      terms.push_back(is_contribution(right) ? std::to_string(right) : joined("(", text(right), ")"));
     }
     std::string out = std::to_string(left);
-    std::for_each(terms.rbegin(), terms.rend(), [&](const std::string& term) { out += " + " + term; });
+    std::for_each(terms.rbegin(), terms.rend(), [&](const std::string& term) { out += joined(" + ", term); });
     return out;
   }
 
