@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -28,6 +29,7 @@ enum class action : std::uint8_t {
   choose,
   read,   ///< of a plain variable, as all below: these need no interleaving
   write,
+  forget,
   fault,
   finish,
 };
@@ -125,8 +127,11 @@ class machine {
   void require(bool holds, const std::string& text) {
     if (!holds) perform({.what = action::fault, .text = text});
   }
+  /// Says that what the program does from here on depends on `place` alone, not on how it came here: a loop says so at
+  /// its start, and is then not followed once for each number of times round.
+  void forget(std::uint64_t place) { perform({.what = action::forget, .operand = place}); }
   void fence(std::memory_order order) { perform({.what = action::fence, .order = order}); }
-  /// Every other thread passes a sequentially consistent fence before this returns.
+  /// Every other thread passes a full barrier before this returns, each at a moment of its own.
   void membarrier() { perform({.what = action::membarrier}); }
   /// Any number below `count`.
   std::uint64_t choose(std::uint64_t count) { return perform({.what = action::choose, .operand = count}); }
@@ -156,33 +161,14 @@ class machine {
   /// Visits every state, nearest first.
   /// @param limit  more states than these are a fault
   report explore(std::size_t limit = 5'000'000) {
-    report found;
-    m_visits.clear();
-    m_queue.clear();
-    m_queue_begin = 0;
-    m_known.clear();
-    m_nodes.clear();
-    state now = m_start;
-    state next = m_start;
-    try {
-      begin(now, nullptr);
-      visit(now, {0, 0, 0});
-      for (std::uint32_t at = 0; m_queue_begin < m_queue.size(); ++at) {
-        now.restore(m_queue[m_queue_begin]);
-        m_queue[m_queue_begin++] = {};
-        if (m_queue_begin == 4096) {
-          m_queue.erase(m_queue.begin(), m_queue.begin() + 4096);
-          m_queue_begin = 0;
-        }
-        if (m_visits.size() > limit) throw fault_found{"more states than the limit of " + std::to_string(limit), {at, 0, none}};
-        expand(now, next, at, found);
+    m_has_fences = false;
+    while (true) {
+      try {
+        return explored(limit);
+      } catch (const needs_fences&) {
+        m_has_fences = true;
       }
-    } catch (const fault_found& fault) {
-      found.fault = fault.text;
-      found.trace = trace_to(fault.where);
     }
-    found.states = m_visits.size();
-    return found;
   }
 
  private:
@@ -224,6 +210,40 @@ class machine {
   struct low_half {
     std::size_t operator()(const hash_value& h) const noexcept { return h.low; }
   };
+
+  /// Ends an exploration that has left out what fences ask for.
+  struct needs_fences {};
+
+  report explored(std::size_t limit) {
+    report found;
+    m_visits.clear();
+    m_queue.clear();
+    m_queue_begin = 0;
+    m_known.clear();
+    m_nodes.clear();
+    m_places.clear();
+    state now = m_start;
+    state next = m_start;
+    try {
+      begin(now, nullptr);
+      visit(now, {0, 0, 0});
+      for (std::uint32_t at = 0; m_queue_begin < m_queue.size(); ++at) {
+        now.restore(m_queue[m_queue_begin]);
+        m_queue[m_queue_begin++] = {};
+        if (m_queue_begin == 4096) {
+          m_queue.erase(m_queue.begin(), m_queue.begin() + 4096);
+          m_queue_begin = 0;
+        }
+        if (m_visits.size() > limit) throw fault_found{"more states than the limit of " + std::to_string(limit), {at, 0, none}};
+        expand(now, next, at, found);
+      }
+    } catch (const fault_found& fault) {
+      found.fault = fault.text;
+      found.trace = trace_to(fault.where);
+    }
+    found.states = m_visits.size();
+    return found;
+  }
 
   // ---- programs
 
@@ -281,6 +301,10 @@ class machine {
         other = s.read(thread, op.place, result);
       } else if (op.what == action::write) {
         other = s.write(thread, op.place, op.operand);
+      } else if (op.what == action::forget) {
+        s.threads[thread].node = m_places.insert({{thread, op.operand}, s.threads[thread].node}).first->second;
+        advance(s, thread, 0);
+        continue;
       } else if (op.what == action::fault) {
         throw local_fault{m_threads[thread].name + ": " + op.text};
       } else {
@@ -311,6 +335,11 @@ class machine {
       if (lines != nullptr) throw;
       throw fault_found{fault.text, {none, 0, none}};
     }
+    tidy(s);
+  }
+
+  void tidy(state& s) const {
+    if (!m_has_fences) s.forget_gathered();
     s.tidy();
   }
 
@@ -414,16 +443,19 @@ class machine {
         s.load(thread, op.place, w.index, op.order);
         if (w.writes) s.modify(thread, op.place, w.index, op.operand, op.order);
         break;
-      case action::fence: s.fence(thread, op.order); break;
+      case action::fence:
+        if (!m_has_fences) throw needs_fences{};
+        s.fence(thread, op.order);
+        break;
       case action::membarrier:
         if (self.barrier_left == 0) {
-          s.fence(thread, std::memory_order_seq_cst);
+          s.agree(thread);
           self.barrier_left = others(thread);
         }
-        s.fence(w.index, std::memory_order_seq_cst);
+        s.agree(w.index);
         self.barrier_left = static_cast<std::uint8_t>(self.barrier_left & ~(1u << w.index));
         if (self.barrier_left != 0) return;
-        s.fence(thread, std::memory_order_seq_cst);
+        s.agree(thread);
         break;
       case action::futex_wait:
         // The kernel looks at the word as it stands; to have seen it there is all that the sleeper learns.
@@ -462,7 +494,7 @@ class machine {
           throw fault_found{fault.text, step};
         }
         ++found.steps;
-        next.tidy();
+        tidy(next);
         visit(next, step);
       }
     }
@@ -523,7 +555,7 @@ class machine {
       for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
         find_ways(s, step->thread, ways);
         take(s, step->thread, ways[step->way], &lines);
-        s.tidy();
+        tidy(s);
       }
     } catch (const local_fault&) {  // told already
     }
@@ -589,12 +621,14 @@ class machine {
 
   std::deque<node> m_nodes;  ///< references to nodes last while others are added
   std::vector<std::uint32_t> m_roots;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> m_places;  ///< by thread and place of a forget()
   std::vector<std::uint32_t> m_path;  ///< nodes that the program passes while it is run again
   std::vector<std::uint64_t> m_results;
   std::size_t m_position = 0;
   operation m_pending;
   const char* m_inside = "";
 
+  bool m_has_fences = false;
   std::vector<visit_record> m_visits;
   std::vector<std::string> m_queue;
   std::size_t m_queue_begin = 0;

@@ -84,7 +84,9 @@ class endpoint {
     if (flag.load(order) >= value) return;  // spin(), and the yields
     const model::machine::inside in(m_group.m, "wait_long");
     mailbox& mine = box(m_rank);
+    ++m_waits;
     while (true) {
+      m_group.m.forget(m_waits);
       if (broken()) {
         if (flag.load(order) >= value) return;
         throw broken_group{};
@@ -134,6 +136,7 @@ class endpoint {
 
   group& m_group;
   int m_rank;
+  std::uint64_t m_waits = 0;
 };
 
 /// What a rank does, on its endpoint.

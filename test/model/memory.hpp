@@ -138,6 +138,18 @@ class state {
     }
   }
 
+  /// What a membarrier does to each thread. It orders what the thread does before and after against the other threads,
+  /// and is not taken to synchronise with anything.
+  void agree(std::size_t thread) noexcept {
+    threads[thread].now.join_seen(m_agreed);
+    m_agreed.join_seen(threads[thread].now);
+  }
+
+  /// What relaxed loads gather need not be told apart where no fence can ask for it.
+  void forget_gathered() noexcept {
+    for (thread_state& thread : threads) thread.gathered = {};
+  }
+
   /// @return the thread whose write is not ordered before this read, or -1
   int read(std::size_t thread, std::size_t plain, std::uint64_t& value) noexcept {
     plain_cell& cell = plains[plain];
@@ -174,7 +186,6 @@ class state {
       }
       atomics[a].front().tied = false;
     }
-    for (thread_state& thread : threads) thread.gathered.join(thread.now);
     for (plain_cell& cell : plains) {
       if (cell.writer >= 0 && known_to_all(static_cast<std::size_t>(cell.writer), cell.write_clock)) {
         cell.writer = -1;

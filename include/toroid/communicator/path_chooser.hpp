@@ -10,7 +10,7 @@ namespace toroid::detail {
 /// hand-over regions, or copied by the kernel. Rank 0 asks it and tells the others, so that all take the same.
 ///
 /// Which one wins depends on how far apart the cores are that the ranks run on, and that changes while a program runs:
-/// so the loser is tried again now and then, and at once when the winner has become slower than it was.
+/// so the loser is tried again now and then, and as soon as the winner has become slower than it was known to be.
 class path_chooser {
  public:
   enum way : int { staged, pulled };
@@ -19,28 +19,24 @@ class path_chooser {
   way choose(std::size_t bytes) noexcept {
     record& r = m_records[magnitude(bytes)];
     const std::uint32_t call = r.calls++;
-    if (call < 2 * trials) return call % 2 == 0 ? staged : pulled;
+    if (call < 2 * trials || r.nanoseconds[staged] <= 0 || r.nanoseconds[pulled] <= 0) return call % 2 == 0 ? staged : pulled;
     const way better = r.nanoseconds[pulled] < r.nanoseconds[staged] ? pulled : staged;
     return call % recheck == 0 ? other(better) : better;
   }
 
   /// How long it took.
   void note(std::size_t bytes, way taken, std::int64_t nanoseconds) noexcept {
-    record& r = m_records[magnitude(bytes)];
-    double& known = r.nanoseconds[taken];
+    double& known = m_records[magnitude(bytes)].nanoseconds[taken];
     const double now = static_cast<double>(nanoseconds);
-    const bool worse = known > 0 && now > 1.5 * known;
-    r.slower = worse ? r.slower + 1 : 0;
-    known = known == 0 || now < known ? now : known + (now - known) / 8;
-    if (r.slower >= 4) r = {};  // the machine has changed: learn again
+    const double plausible = known > 0 && now > 4 * known ? 4 * known : now;  // a rank that lost its core says nothing
+    known = known > 0 ? known + (plausible - known) / 4 : now;
   }
 
  private:
   static constexpr std::uint32_t trials = 3, recheck = 64;
   struct record {
     std::uint32_t calls = 0;
-    std::uint32_t slower = 0;  ///< calls in a row that took much longer than known
-    double nanoseconds[2] = {};
+    double nanoseconds[2] = {};  ///< lately; 0: never tried
   };
   static way other(way w) noexcept { return w == staged ? pulled : staged; }
   static std::size_t magnitude(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)); }

@@ -18,7 +18,10 @@
 ///   one_value_a_step                whether a rank sends at most one block in a step, so that a slot holds just that
 ///   sends_partial_values            whether some operation sends what it has computed to a `slot`
 ///
-/// One rule orders everything: what is sent in step s is received in step s + 1, never earlier or later.
+/// One rule orders everything: what is sent in step s is received in step s + 1, never earlier or later. Besides:
+/// operations of one step on one rank have no order among themselves; a delivered value is final, comes from one source
+/// and is kept by its receiver; an announcement (`at` input) is for peers, never for the rank itself; and what a step
+/// waits for has been sent within touching_steps. verify() refuses what breaks these rules.
 namespace toroid::schedule {
 
 /// What a schedule is asked about.

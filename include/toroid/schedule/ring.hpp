@@ -18,7 +18,9 @@ struct ring_reduce_scatter {
   static constexpr bool sends_partial_values = true;
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem p) noexcept { return p.ranks; }
-  TOROID_HOST_DEVICE static constexpr int touching_steps(problem p) noexcept { return p.ranks; }
+  TOROID_HOST_DEVICE static constexpr int touching_steps(problem p) noexcept {
+    return p.ranks > 2 ? p.ranks - 1 : p.ranks;  // the last step reads a slot, and with two ranks an input
+  }
   TOROID_HOST_DEVICE static constexpr int operations(problem, int) noexcept { return 1; }
   TOROID_HOST_DEVICE static constexpr operation at(problem p, int step, int) noexcept {
     const int left = topology::left_of(p.rank, p.ranks);

@@ -50,13 +50,15 @@ class mapped_endpoint {
   /// Publishes `value` and wakes whoever sleeps.
   /// @return the group's attention word as it stood after the store: not zero if somebody sleeps or the group is broken
   std::uint64_t signal(std::atomic<std::uint64_t>& flag, std::uint64_t value) noexcept {
+    std::uint64_t attention = 0;
     if (m_expedited) [[likely]] {
       flag.store(value, std::memory_order_release);       // pairs with the acquire load in wait()
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper's expedited barrier does the rest
+      attention = m_group->attention.load(std::memory_order_relaxed);
     } else {
-      flag.exchange(value, std::memory_order_seq_cst);
+      flag.exchange(value, std::memory_order_seq_cst);  // a store that no later load in that order can overtake
+      attention = m_group->attention.load(std::memory_order_seq_cst);
     }
-    const std::uint64_t attention = m_group->attention.load(std::memory_order_relaxed);
     if (attention != 0) [[unlikely]] wake_sleepers();
     return attention;
   }
