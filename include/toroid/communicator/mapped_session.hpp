@@ -76,6 +76,7 @@ class mapped_session {
     m_lends_buffers = false;
     if (m_all_entered + 1 < m_call) [[unlikely]] wait_for_previous_entries();
     m_now = identity.signature();
+    m_identity = identity;
     m_flaw_rank = -1;
     return mark;
   }
@@ -182,11 +183,7 @@ class mapped_session {
         if (r == m_transport.rank()) continue;
         transport::entry& theirs = m_transport.box(r).entries[previous & 1];
         m_transport.wait(r, theirs.sequence, previous, m_context);
-        if (m_options.checking != check::none && theirs.signature != m_now) {
-          call_identity unknown;
-          unknown.at = m_context.at;
-          throw_mismatch(r, unknown, previous);
-        }
+        if (m_options.checking != check::none && theirs.signature != m_now) throw_mismatch(r, m_identity, previous);
       }
     });
     m_all_entered = previous;
@@ -194,8 +191,7 @@ class mapped_session {
 
   [[noreturn, gnu::noinline, gnu::cold]] void throw_mismatch(int rank, const call_identity& identity, std::uint64_t call) {
     transport::mailbox& mine = m_transport.box(m_transport.rank());
-    const std::string own = call == m_call ? identity.describe() : "the call before the one at " + std::string(identity.at.file) +
-                                                                       ":" + std::to_string(identity.at.line);
+    const std::string own = identity.describe();
     std::strncpy(mine.description, own.c_str(), sizeof mine.description - 1);
     mine.described.store(m_call, std::memory_order_release);  // pairs with the acquire load below
     const transport::mailbox& other = m_transport.box(rank);
@@ -247,7 +243,8 @@ class mapped_session {
   std::uint64_t m_ticks = 0;        ///< steps counted over all calls
   std::uint64_t m_touching_end = 0;  ///< progress of a peer that is done with the buffers; 0 if not known yet
   bool m_lends_buffers = false;
-  std::uint64_t m_now = 0;  ///< signature of this call
+  std::uint64_t m_now = 0;   ///< signature of this call
+  call_identity m_identity;  ///< the call itself
   transport::wait_context m_context;
   std::vector<const std::byte*> m_sources;
   std::vector<std::byte*> m_destinations;

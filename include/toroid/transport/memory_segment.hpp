@@ -2,6 +2,7 @@
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <toroid/core/error.hpp>
@@ -54,6 +55,11 @@ class memory_segment {
     } else {
       m_file = file_descriptor(::open(m_directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
       if (!m_file) refuse("creating a nameless file", bytes, "give a directory of a tmpfs that this user may write to");
+    }
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < m_bytes) {
+      errno = EFBIG;  // asking all the same would end the process by a signal
+      refuse("making a memory file", bytes, "ask for less shared_bytes, or raise ulimit -f");
     }
     if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0) refuse("ftruncate", bytes, "ask for less shared_bytes");
     // Nobody can shrink it under a peer's feet: no SIGBUS for touching what was there.

@@ -9,8 +9,8 @@ namespace toroid::detail {
 /// Whether half-precision conversions are there. Asked of the processor itself, since compilers differ in knowing the
 /// name.
 inline bool has_f16c() noexcept {
-  unsigned a = 1, b = 0, c = 0, d = 0;
-  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  unsigned leaf = 1, c = 0;
+  __asm__("cpuid" : "+a"(leaf), "+c"(c) : : "ebx", "edx");
   return (c >> 29 & 1u) != 0;
 }
 
