@@ -238,7 +238,8 @@ def machine(build):
     return [
         ("processor", f"{cpu.get('Model name', '?')} (family {cpu.get('CPU family', '?')}, model {cpu.get('Model', '?')})"
          + (f", virtual ({cpu['Hypervisor vendor']})" if "Hypervisor vendor" in cpu else "")),
-        ("cores", f"{cpu.get('CPU(s)', '?')}, {cpu.get('Thread(s) per core', '?')} thread(s) per core"),
+        ("cores", f"{cpu.get('CPU(s)', '?')}, {len(os.sched_getaffinity(0))} of them usable, "
+         f"{cpu.get('Thread(s) per core', '?')} thread(s) per core"),
         ("caches", ", ".join(f"{name} {cpu[name + ' cache']}" for name in ("L1d", "L2", "L3") if name + " cache" in cpu)),
         ("memory", f"{int(memory[1]) / MIB:.1f} GiB" if memory else "?"),
         ("huge pages", pages.read_text(encoding="ascii").strip() if pages.exists() else "?"),

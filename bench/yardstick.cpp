@@ -3,7 +3,7 @@
 // the library, is on this machine.
 //
 //   yardstick RANKS MIN_BYTES MAX_BYTES FACTOR inplace|outofplace [direct|ring]
-//             [--also BYTES]... [--iterations N] [--repeat N]
+//             [--also BYTES]... [--iterations N] [--repeat N] [--non-temporal-from BYTES]
 //
 // direct  Up to 2 KiB each rank posts its vector beside a sequence number and adds up everybody's. Above, each rank
 //         reduces its slice straight out of all buffers and writes it into all results, with one flag barrier on each
@@ -11,6 +11,8 @@
 // ring    Slice j starts at rank j + 1 and gains one operand on every rank it passes, through a few small slots of the
 //         sender that stay in its cache; the first operand is read out of the left neighbour's buffer. Rank j writes
 //         the finished slice into its own and its right neighbour's result, which passes it on.
+//
+// From --non-temporal-from (4 MiB unless given) results are stored past the caches.
 //
 // Timing rule and warm-up: toroid_bench/timing.hpp. Every result is checked, element by element.
 //
@@ -36,7 +38,6 @@ using namespace bench;
 
 constexpr int max_ranks = 8;
 constexpr std::size_t small_bytes = 2048;
-constexpr std::size_t non_temporal_from = std::size_t{4} << 20;
 constexpr std::size_t beyond_cache = std::size_t{16} << 20;
 
 /// Combines `in_count` sources from left to right into each of `out_count` destinations.
@@ -88,8 +89,9 @@ void reduce(bool non_temporal, const float* const* in, int in_count, float* cons
     reduce<false>(in, in_count, out, out_count, count);
 }
 
-/// What every rank tells the others once: its buffers.
+/// What every rank tells the others once: its buffers. And from which size on results go past the caches.
 struct buffers {
+  std::size_t non_temporal_from = 0;
   float* in[max_ranks] = {};
   float* out[max_ranks] = {};
 };
@@ -149,7 +151,7 @@ class direct {
         in[r] = m_shared.m_user.in[r] + from;
         out[r] = m_shared.m_user.out[r] + from;
       }
-      reduce(count * sizeof(float) >= non_temporal_from, in, ranks, out, ranks, to - from);
+      reduce(count * sizeof(float) >= m_shared.m_user.non_temporal_from, in, ranks, out, ranks, to - from);
       barrier();
     }
 
@@ -201,7 +203,7 @@ class ring {
 
       const std::size_t longest = (count + std::size_t(m_ranks) - 1) / std::size_t(m_ranks);
       const std::size_t pieces = (longest + piece_elements - 1) / piece_elements;
-      const bool streaming = count * sizeof(float) >= non_temporal_from;
+      const bool streaming = count * sizeof(float) >= s.m_user.non_temporal_from;
       for (std::size_t first = 0; first < pieces; first += group) {
         const std::size_t last = std::min(first + group, pieces);
         for (int step = 1; step < m_ranks; ++step)
@@ -310,6 +312,7 @@ struct arguments {
   std::string algorithm = "direct";
   int iterations = 0;  // 0: by size
   int repeat = 1;
+  std::size_t non_temporal_from = std::size_t{4} << 20;
 };
 
 std::size_t number(std::string_view text) {
@@ -338,6 +341,8 @@ arguments parse(int argc, char** argv) {
       also.push_back(value);
     else if (word == "--iterations")
       result.iterations = int(std::clamp<std::size_t>(value, 1, 1'000'000));
+    else if (word == "--non-temporal-from")
+      result.non_temporal_from = value;
     else if (word == "--repeat")
       result.repeat = int(std::clamp<std::size_t>(value, 1, 1'000));
     else
@@ -440,6 +445,7 @@ template <class Algorithm>
 void run(const arguments& a) {
   meeting place(a.ranks, a.ranks > int(usable_cores().size()));
   buffers user;
+  user.non_temporal_from = a.non_temporal_from;
   const auto algorithm = std::make_unique<Algorithm>(place, user);
   std::printf("algorithm,ranks,place,bytes,median_us,min_us,barrier_ns,placement,stream_gbs,bound_us\n");
   on_threads(place, [&](int rank) { measure(a, place, user, *algorithm, rank); });
@@ -455,7 +461,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "yardstick: %s\n", error.what());
     std::fprintf(stderr,
                  "usage: yardstick RANKS MIN_BYTES MAX_BYTES FACTOR inplace|outofplace [direct|ring]\n"
-                 "                 [--also BYTES]... [--iterations N] [--repeat N]\n");
+                 "                 [--also BYTES]... [--iterations N] [--repeat N] [--non-temporal-from BYTES]\n");
     return 2;
   }
   if (!__builtin_cpu_supports("avx2")) {

@@ -7,6 +7,7 @@
 
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
+#include <gloo/barrier.h>
 #include <gloo/config.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
@@ -135,7 +136,11 @@ void run_rank(const launch& how, meeting& place, const temporary_directory& dire
   // Gloo's thread inherits the core: what it has received wakes a thread of the same core.
   const std::vector<int> cores = usable_cores();
   const pinned here(cores[std::size_t(rank) % cores.size()]);
-  all_reduce peer(connect(directory.path(), how.interface, rank, how.ranks), how.name.algorithm);
+  const std::shared_ptr<gloo::Context> context = connect(directory.path(), how.interface, rank, how.ranks);
+  gloo::BarrierOptions all(context);
+  gloo::barrier(all);
+  if (rank == 0) directory.remove();  // at once, since nobody may be left to do it later
+  all_reduce peer(context, how.name.algorithm);
   peer_rank<all_reduce>(peer, how.what, place, rank).measure(how.name);
 }
 

@@ -36,7 +36,10 @@ def main():
     bench, yardstick, plot = sys.argv[1:]
     for collective in COLLECTIVES:
         for place in [["threads"], ["processes", "--memory", "shared"], ["processes", "--memory", "private"]]:
-            sizes = [] if collective == "barrier" else SIZES
+            if collective == "barrier":  # has no data, hence neither sizes nor memory
+                place, sizes = place[:1], []
+            else:
+                sizes = SIZES
             done = run(bench, collective, "--launch", *place, "--ranks", "3", *sizes, "--format", "csv")
             what = f"{collective} {' '.join(place)}"
             check(done.returncode == 0, f"{what} ends with {done.returncode} {done.stderr.strip()}")

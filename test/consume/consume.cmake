@@ -48,9 +48,9 @@ if(NOT wanted OR NOT wanted STREQUAL installed)
 endif()
 
 use(installed -D FROM=package -D "WANT_VERSION=${minor_version}" -D "CMAKE_PREFIX_PATH=${prefix}")
-refuse(major-version "not compatible with" -D WANT_VERSION=99.0 -D "CMAKE_PREFIX_PATH=${prefix}")
+refuse(major-version "considered but not accepted" -D WANT_VERSION=99.0 -D "CMAKE_PREFIX_PATH=${prefix}")
 string(REGEX MATCH "^[0-9]+" major_version "${VERSION}")
-refuse(minor-version "not compatible with" -D "WANT_VERSION=${major_version}.999" -D "CMAKE_PREFIX_PATH=${prefix}")
+refuse(minor-version "considered but not accepted" -D "WANT_VERSION=${major_version}.999" -D "CMAKE_PREFIX_PATH=${prefix}")
 refuse(unknown-component "component 'torus' is not the name of a component of toroid" -D WANT_COMPONENT=torus
        -D "CMAKE_PREFIX_PATH=${prefix}")
 foreach(component IN ITEMS mpi ucx env device resnet50)

@@ -36,6 +36,7 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 # Split so that this file passes its own check.
 WORDS = ["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]
 SOURCES = {".hpp", ".cpp", ".cu", ".inc", ".py", ".cmake", ".in", ".sh"}
+FORMATTED = {".hpp", ".cpp", ".cu", ".inc"}
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 
@@ -116,7 +117,7 @@ def check_text(path, text):
             yield f"{path}:{number}: white space at the end of the line"
         if "\t" in line and path.suffix in SOURCES:
             yield f"{path}:{number}: a tab"
-        if len(line) > LONGEST_LINE and path.suffix in SOURCES:
+        if len(line) > LONGEST_LINE and path.suffix in FORMATTED:
             yield f"{path}:{number}: {len(line)} columns"
     if text and not text.endswith("\n"):
         yield f"{path}: no end of line at the end of the file"

@@ -7,7 +7,7 @@
 #include "schedule/models.hpp"
 
 #include <deque>
-#include <type_traits>
+#include <functional>
 #include <vector>
 
 /// Calls on long buffers, explored: the library's own walk(), schedules and mapped_executor, over a policy whose waits,
@@ -253,33 +253,44 @@ class mapped_rank {
   std::vector<std::pair<std::byte*, std::uint64_t>> m_late;
 };
 
-/// `calls` calls of one schedule along one path, each followed by the owner's reuse of its buffers.
+/// One of the calls that ranks make one after the other.
+using planned_call = std::function<void(mapped_rank&)>;
+
+/// A call on `count` elements in pieces of one.
 template <path Path, class Schedule>
-report explore_calls(tally& count, Schedule schedule, collective_kind kind, int ranks, std::size_t pieces, int calls,
-                     bool shares, planted fault = planted::nothing) {
-  const problem p{0, ranks, 0};
+planned_call plan(Schedule schedule, collective_kind kind, int ranks, std::size_t count, bool shares, int root = 0) {
   layout how;
-  how.blocks = Schedule::blocks(p);
-  how.count = pieces * static_cast<std::size_t>(how.blocks);  // pieces of one element
+  how.count = count;
+  how.blocks = Schedule::blocks({0, ranks, root});
   how.compact = Schedule::one_value_a_step;
-  const std::size_t region_size = static_cast<std::size_t>(how.compact ? 1 : how.blocks);
-  mapped_group g(ranks, how.count, region_size, fault);
-  for (int r = 0; r < ranks; ++r)
-    g.m.add_thread("rank " + std::to_string(r), [&g, schedule, kind, how, calls, shares, r] {
-      mapped_rank rank(g, r);
-      for (int c = 0; c < calls; ++c) rank.template call<Path>(schedule, kind, how, shares, c % g.ranks);
-      return std::uint64_t{0};
-    });
-  return count.explore(g.m);
+  return [=](mapped_rank& rank) { rank.template call<Path>(schedule, kind, how, shares, root); };
 }
 
-/// So many pieces that a rank comes back to its first hand-over region, and once more behind it.
-template <class Schedule>
-std::size_t pieces_to_go_round(int ranks) {
+/// All ranks make these calls on buffers of `count` elements, and write their buffers over after each.
+inline report explore_calls(tally& told, int ranks, std::size_t count, const std::vector<planned_call>& calls,
+                            planted fault = planted::nothing) {
+  mapped_group g(ranks, count, static_cast<std::size_t>(ranks), fault);
+  for (int r = 0; r < ranks; ++r)
+    g.m.add_thread("rank " + std::to_string(r), [&g, &calls, r] {
+      mapped_rank rank(g, r);
+      for (const planned_call& call : calls) call(rank);
+      return std::uint64_t{0};
+    });
+  return told.explore(g.m);
+}
+
+/// The same with calls of one schedule from these roots, and so many pieces that a rank comes back to its first
+/// hand-over region and goes on from there.
+template <path Path, class Schedule>
+report explore_calls(tally& told, Schedule schedule, collective_kind kind, int ranks, const std::vector<int>& roots,
+                     bool shares, planted fault = planted::nothing) {
   const problem p{0, ranks, 0};
   std::size_t pieces = 1;
-  while (toroid::schedule::walk_length<Schedule>(p, pieces) < toroid::transport::region_count + 2) ++pieces;
-  return pieces;
+  while (toroid::schedule::walk_length<Schedule>(p, pieces) < 2 * toroid::transport::region_count) ++pieces;
+  const std::size_t count = pieces * static_cast<std::size_t>(Schedule::blocks(p));
+  std::vector<planned_call> calls;
+  for (const int root : roots) calls.push_back(plan<Path>(schedule, kind, ranks, count, shares, root));
+  return explore_calls(told, ranks, count, calls, fault);
 }
 
 }  // namespace model
