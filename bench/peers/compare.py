@@ -257,12 +257,15 @@ class Verdict:
     least_ratio: float  # over the rounds in which both found the placement; 0 where there is none
     greatest_ratio: float
     rounds: int
+    complete: bool  # whether every setting of the family that runs has met this placement
     limit: Limit | None
 
     @property
     def outcome(self):
         if self.limit is None:
             return "no limit"
+        if not self.complete:
+            return "incomplete"
         if self.ratio >= self.limit.factor * (1 + LEVEL):
             return "passes"
         if self.ratio > self.limit.factor * (1 - LEVEL):
@@ -285,8 +288,9 @@ def judge(bench, program, family, ranks, place, size, placement):
         if fastest is not None:
             ratios.append(fastest / mine[number])
     limit = next((x for x in LIMITS if x.is_for(program, family, ranks, placement, size)), None)
+    complete = all(rivals[p.name] for p in bench.programs() if p.family == family)
     return Verdict(rival, medians[rival], time_of, medians[rival] / time_of, min(ratios, default=0), max(ratios, default=0),
-                   len(ratios), limit)
+                   len(ratios), complete, limit)
 
 
 def limited_lines(bench, chosen):
@@ -320,7 +324,7 @@ def missing_near(bench, ranks, part):
 
 
 def facts_of(bench, loads):
-    facts = report.machine(bench.build)
+    facts = [fact for fact in report.machine(bench.build) if fact[0] != "flags of yardstick"]
     for name in ("mpich", "openmpi", "gloo"):
         if name in bench.versions:
             facts.append((f"version of {name}", bench.versions[name]))
@@ -347,6 +351,8 @@ def times_table(bench, ranks, place, placement):
 def outcome_text(verdict):
     if verdict.limit is None:
         return ""
+    if verdict.outcome == "incomplete":
+        return "not judged: not all settings met this placement"
     if verdict.outcome == "falls short":
         short = f"{(1 - verdict.ratio / verdict.limit.factor) * 100:.0f} %"
         return f"misses the goal by {short}" if verdict.limit.is_goal else f"**falls short by {short}**"
@@ -394,8 +400,9 @@ def write_markdown(path, bench, chosen, arguments, facts, figures, seconds):
         of_limit = [v for known, _, _, v in verdicts if known is limit]
         count = {word: sum(v is not None and v.outcome == word for v in of_limit) for word in ("passes", "level", "falls short")}
         rows.append([limit.name + (" (goal)" if limit.is_goal else ""), f"{limit.factor:g}", str(len(of_limit)), str(count["passes"]),
-                     str(count["level"]), str(count["falls short"]), str(sum(v is None for v in of_limit))])
-    write(table(["limit", "times faster", "lines", "pass", "level with it", "fall short", "not met in any round"], rows))
+                     str(count["level"]), str(count["falls short"]), str(len(of_limit) - sum(count.values()))])
+    write(table(["limit", "times faster", "lines", "pass", "level with it", "fall short", "not judged"], rows))
+    write("*Not judged*: in no round did toroid and every setting of the other side meet the placement that the limit is for.\n")
     short = [x for x in verdicts if x[3] is not None and x[3].outcome == "falls short"]
     if short:
         write(table(["falls short", "place", "size", "times faster", "limit", "toroid, µs", "fastest, µs", "which"], [
@@ -440,10 +447,10 @@ def write_markdown(path, bench, chosen, arguments, facts, figures, seconds):
         write("* Most sizes: this is the short form.")
     unseen = {}
     for limit, place, size, v in verdicts:
-        if v is None:
+        if v is None or v.outcome == "incomplete":
             unseen.setdefault((limit.name, place), []).append(plot.size_text(size))
     for (name, place), sizes in unseen.items():
-        write(f"* {name}, {PLACES[place]}: no round with both sides at {', '.join(sizes)}.")
+        write(f"* {name}, {PLACES[place]}: not judged at {', '.join(sizes)}.")
     path.write_text(re.sub(r"\n{3,}", "\n\n", "\n".join(out)) + "\n", encoding="utf-8")
     return verdicts
 
@@ -533,8 +540,9 @@ def main():
     path = arguments.out / (stem + ".md")
     verdicts = write_markdown(path, bench, chosen, arguments, facts_of(bench, loads), figures, time.monotonic() - begin)
     known = [v.outcome for limit, _, _, v in verdicts if v is not None and not limit.is_goal]
-    print(f"{path}: {known.count('passes')} lines pass, {known.count('level')} are level with their limit, "
-          f"{known.count('falls short')} fall short, {sum(x[3] is None for x in verdicts)} without a line to judge", file=sys.stderr)
+    judged = [known.count(word) for word in ("passes", "level", "falls short")]
+    print(f"{path}: {judged[0]} lines pass, {judged[1]} are level with their limit, {judged[2]} fall short, "
+          f"{sum(not limit.is_goal for limit, *_ in verdicts) - sum(judged)} not judged", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ STANDARD = """
     new optional span stdexcept string string_view thread type_traits utility vector
 """.split()
 LINUX = """
-    dirent.h fcntl.h linux/futex.h linux/membarrier.h poll.h sched.h signal.h sys/mman.h sys/prctl.h sys/socket.h
-    sys/stat.h sys/statvfs.h sys/syscall.h sys/types.h sys/uio.h sys/un.h sys/wait.h time.h unistd.h
+    dirent.h fcntl.h linux/futex.h linux/membarrier.h poll.h sched.h signal.h sys/mman.h sys/prctl.h sys/resource.h
+    sys/socket.h sys/stat.h sys/statvfs.h sys/syscall.h sys/types.h sys/uio.h sys/un.h sys/wait.h time.h unistd.h
 """.split()
 
 

@@ -1,70 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "model/memory.hpp"
+#include "model/operation.hpp"
 
-#include <concepts>
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace model {
-
-/// What a program does next.
-enum class action : std::uint8_t {
-  load,
-  store,
-  exchange,
-  add,
-  bit_or,
-  compare_exchange,
-  await,         ///< loads until one of some conditions holds
-  fence,
-  membarrier,
-  futex_wait,
-  futex_wake,
-  choose,
-  read,   ///< of a plain variable, as all below: these need no interleaving
-  write,
-  forget,
-  fault,
-  finish,
-};
-
-/// What a program wants to know of a loaded value: the less it asks, the fewer states there are.
-enum class question : std::uint8_t { value, bits, at_least, equal };
-
-struct condition {
-  std::size_t atomic = 0;
-  question asked = question::value;
-  std::uint64_t operand = 0;
-  std::memory_order order = std::memory_order_seq_cst;
-
-  std::uint64_t answer(std::uint64_t value) const noexcept {
-    switch (asked) {
-      case question::value: return value;
-      case question::bits: return value & operand;
-      case question::at_least: return value >= operand;
-      default: return value == operand;
-    }
-  }
-};
-
-struct operation {
-  action what = action::finish;
-  std::size_t place = 0;  ///< atomic or plain variable
-  std::uint64_t operand = 0;
-  std::uint64_t expected = 0;
-  std::memory_order order = std::memory_order_seq_cst;
-  std::vector<condition> conditions{};
-  bool may_give_up = false;  ///< an await that may also end without its condition
-  bool unused = false;       ///< the program does not look at the value that was there before
-  std::string text{};
-  const char* inside = "";  ///< function that the program is in
-};
 
 /// Result of machine::explore.
 struct report {
@@ -140,6 +91,9 @@ class machine {
   std::uint64_t await_any(std::initializer_list<condition> conditions) {
     return perform({.what = action::await, .conditions = conditions});
   }
+  void await_any(std::initializer_list<condition> conditions, unused_t) {
+    perform({.what = action::await, .conditions = conditions, .unused = true});
+  }
   /// The same, but may end at any time without a condition; the result is then their number.
   std::uint64_t await_any_or_give_up(std::initializer_list<condition> conditions) {
     return perform({.what = action::await, .conditions = conditions, .may_give_up = true});
@@ -188,9 +142,10 @@ class machine {
   };
   /// One of the ways in which an operation can turn out.
   struct way {
-    std::size_t index = 0;     ///< message, position, condition or thread
-    std::uint64_t result = 0;  ///< what the program gets
-    bool writes = true;        ///< a compare_exchange that succeeds
+    std::size_t index = 0;      ///< message, position or thread
+    std::uint64_t result = 0;   ///< what the program gets
+    bool writes = true;         ///< false: a compare_exchange that fails
+    std::size_t condition = 0;  ///< that ends an await
   };
   /// How a state was first reached: from which, by whose step, which way.
   struct visit_record {
@@ -234,7 +189,8 @@ class machine {
           m_queue.erase(m_queue.begin(), m_queue.begin() + 4096);
           m_queue_begin = 0;
         }
-        if (m_visits.size() > limit) throw fault_found{"more states than the limit of " + std::to_string(limit), {at, 0, none}};
+        if (m_visits.size() > limit)
+          throw fault_found{"more states than the limit of " + std::to_string(limit), {at, 0, none}};
         expand(now, next, at, found);
       }
     } catch (const fault_found& fault) {
@@ -314,8 +270,9 @@ class machine {
       const char* const verb = op.what == action::read ? "reads " : "writes ";
       if (lines != nullptr)
         lines->push_back(who(thread, op) + verb + m_plain_names[op.place] +
-                         (other >= 0 ? "" : (op.what == action::read ? ": " : " = ") +
-                                                std::to_string(op.what == action::read ? result : op.operand)));
+                         (other >= 0 ? ""
+                                     : (op.what == action::read ? ": " : " = ") +
+                                           std::to_string(op.what == action::read ? result : op.operand)));
       if (other >= 0)
         throw local_fault{"data race: " + m_threads[thread].name + " " + verb + m_plain_names[op.place] +
                           ", not ordered after an access by " + m_threads[static_cast<std::size_t>(other)].name};
@@ -324,7 +281,8 @@ class machine {
   }
 
   void begin(state& s, std::vector<std::string>* lines) {
-    for (std::size_t t = 0; t < m_threads.size(); ++t) s.threads[t].node = lines == nullptr ? run_to(t, none, 0) : m_roots[t];
+    for (std::size_t t = 0; t < m_threads.size(); ++t)
+      s.threads[t].node = lines == nullptr ? run_to(t, none, 0) : m_roots[t];
     if (lines == nullptr) {
       m_roots.clear();
       for (const thread_state& thread : s.threads) m_roots.push_back(thread.node);
@@ -353,15 +311,17 @@ class machine {
     const operation& op = pending(s, thread);
     const thread_state& self = s.threads[thread];
     switch (op.what) {
-      case action::load: add_loads(s, thread, op.conditions.front(), ways); break;
+      case action::load:
+        add_loads(s, thread, op.conditions.front(), ways);
+        break;
       case action::await:
         for (std::size_t i = 0; i < op.conditions.size(); ++i) {
           std::vector<way> loads;
           add_loads(s, thread, op.conditions[i], loads);
           for (const way& w : loads)
-            if (w.result != 0) ways.push_back({w.index, i});
+            if (w.result != 0) ways.push_back({w.index, op.unused ? 0 : i, true, i});
         }
-        if (op.may_give_up) ways.push_back({0, op.conditions.size()});
+        if (op.may_give_up) ways.push_back({0, op.conditions.size(), true, op.conditions.size()});
         break;
       case action::store:
         for (std::size_t i = s.oldest(thread, op.place, op.order) + 1; i <= s.atomics[op.place].size(); ++i)
@@ -395,8 +355,11 @@ class machine {
       case action::choose:
         for (std::uint64_t i = 0; i < op.operand; ++i) ways.push_back({0, i});
         break;
-      case action::finish: break;
-      default: ways.push_back({0, 0}); break;
+      case action::finish:
+        break;
+      default:
+        ways.push_back({0, 0});
+        break;
     }
   }
 
@@ -420,14 +383,18 @@ class machine {
     if (lines != nullptr) lines->push_back(line_for(s, thread, op, w));
     std::uint64_t result = w.result;
     switch (op.what) {
-      case action::load: s.load(thread, op.conditions.front().atomic, w.index, op.conditions.front().order); break;
+      case action::load:
+        s.load(thread, op.conditions.front().atomic, w.index, op.conditions.front().order);
+        break;
       case action::await:
-        if (w.result < op.conditions.size()) {
-          const condition& c = op.conditions[w.result];
+        if (w.condition < op.conditions.size()) {
+          const condition& c = op.conditions[w.condition];
           s.load(thread, c.atomic, w.index, c.order);
         }
         break;
-      case action::store: s.store(thread, op.place, w.index, op.operand, op.order); break;
+      case action::store:
+        s.store(thread, op.place, w.index, op.operand, op.order);
+        break;
       case action::exchange:
       case action::add:
       case action::bit_or: {
@@ -474,7 +441,8 @@ class machine {
         }
         result = 0;
         break;
-      default: break;
+      default:
+        break;
     }
     advance(s, thread, result);
     run_local(s, thread, lines);
@@ -564,11 +532,16 @@ class machine {
 
   static const char* name_of(std::memory_order order) noexcept {
     switch (order) {
-      case std::memory_order_relaxed: return "relaxed";
-      case std::memory_order_acquire: return "acquire";
-      case std::memory_order_release: return "release";
-      case std::memory_order_acq_rel: return "acq_rel";
-      default: return "seq_cst";
+      case std::memory_order_relaxed:
+        return "relaxed";
+      case std::memory_order_acquire:
+        return "acquire";
+      case std::memory_order_release:
+        return "release";
+      case std::memory_order_acq_rel:
+        return "acq_rel";
+      default:
+        return "seq_cst";
     }
   }
 
@@ -579,7 +552,8 @@ class machine {
   std::string loaded(const state& s, const condition& c, std::size_t index) const {
     const auto& messages = s.atomics[c.atomic];
     return m_atomic_names[c.atomic] + ".load(" + name_of(c.order) + ") is " + std::to_string(messages[index].value) +
-           (index + 1 == messages.size() ? "" : ", though " + std::to_string(messages.back().value) + " has been stored");
+           (index + 1 == messages.size() ? ""
+                                         : ", though " + std::to_string(messages.back().value) + " has been stored");
   }
 
   std::string line_for(const state& s, std::size_t thread, const operation& op, const way& w) const {
@@ -587,14 +561,16 @@ class machine {
     const auto object = [&] { return m_atomic_names[op.place]; };
     const std::string begin = who(thread, op);
     switch (op.what) {
-      case action::load: return begin + loaded(s, op.conditions.front(), w.index);
+      case action::load:
+        return begin + loaded(s, op.conditions.front(), w.index);
       case action::await:
-        if (w.result == op.conditions.size()) return begin + "gives up waiting";
-        return begin + "waits until " + loaded(s, op.conditions[w.result], w.index);
+        if (w.condition == op.conditions.size()) return begin + "gives up waiting";
+        return begin + "waits until " + loaded(s, op.conditions[w.condition], w.index);
       case action::store:
         return begin + object() + ".store(" + std::to_string(op.operand) + ", " + order + ")" +
                (w.index == s.atomics[op.place].size() ? "" : ", before a value stored already");
-      case action::exchange: return begin + object() + ".exchange(" + std::to_string(op.operand) + ", " + order + ")";
+      case action::exchange:
+        return begin + object() + ".exchange(" + std::to_string(op.operand) + ", " + order + ")";
       case action::add:
         return begin + object() + ".fetch_add(" + std::to_string(static_cast<std::int64_t>(op.operand)) + ", " + order +
                ") was " + std::to_string(s.atomics[op.place][w.index].value);
@@ -602,16 +578,21 @@ class machine {
         return begin + object() + ".fetch_or(" + std::to_string(op.operand) + ", " + order + ") was " +
                std::to_string(s.atomics[op.place][w.index].value);
       case action::compare_exchange:
-        return begin + object() + ".compare_exchange(" + std::to_string(op.expected) + ", " + std::to_string(op.operand) +
-               ", " + order + ") found " + std::to_string(w.result);
-      case action::fence: return begin + "fence(" + order + ")";
-      case action::membarrier: return begin + "membarrier passes on " + m_threads[w.index].name;
+        return begin + object() + ".compare_exchange(" + std::to_string(op.expected) + ", " +
+               std::to_string(op.operand) + ", " + order + ") found " + std::to_string(w.result);
+      case action::fence:
+        return begin + "fence(" + order + ")";
+      case action::membarrier:
+        return begin + "membarrier passes on " + m_threads[w.index].name;
       case action::futex_wait:
         return begin + "futex_wait(" + object() + ", " + std::to_string(op.expected) + ")" +
                (w.result == 0 ? " sleeps" : " finds " + std::to_string(s.atomics[op.place].back().value));
-      case action::futex_wake: return begin + "futex_wake(" + object() + ")";
-      case action::choose: return begin + "chooses " + std::to_string(w.result);
-      default: return begin;
+      case action::futex_wake:
+        return begin + "futex_wake(" + object() + ")";
+      case action::choose:
+        return begin + "chooses " + std::to_string(w.result);
+      default:
+        return begin;
     }
   }
 
@@ -635,107 +616,6 @@ class machine {
   std::unordered_set<hash_value, low_half> m_known;
   std::vector<way> m_ways;
   std::string m_bytes;
-};
-
-struct unused_t {};
-inline constexpr unused_t unused;
-
-/// Stands in for std::atomic<std::uint64_t> in a program.
-class atomic {
- public:
-  /// A load that takes place when it is looked at, so that the program learns no more than it asks.
-  class loading {
-   public:
-    loading(machine& m, condition c) noexcept : m_machine(m), m_condition(c) {}
-    operator std::uint64_t() const { return ask(question::value, 0); }
-    template <std::integral I>
-    bool operator>=(I v) const {
-      return ask(question::at_least, static_cast<std::uint64_t>(v)) != 0;
-    }
-    template <std::integral I>
-    bool operator<(I v) const {
-      return !(*this >= v);
-    }
-    template <std::integral I>
-    bool operator==(I v) const {
-      return ask(question::equal, static_cast<std::uint64_t>(v)) != 0;
-    }
-    template <std::integral I>
-    std::uint64_t operator&(I v) const {
-      return ask(question::bits, static_cast<std::uint64_t>(v));
-    }
-
-   private:
-    std::uint64_t ask(question q, std::uint64_t operand) const {
-      condition c = m_condition;
-      c.asked = q;
-      c.operand = operand;
-      return m_machine.perform({.what = action::load, .place = c.atomic, .operand = operand, .conditions = {c}});
-    }
-    machine& m_machine;
-    condition m_condition;
-  };
-
-  atomic(machine& m, std::string name, std::uint64_t value = 0)
-      : m_machine(&m), m_index(m.add_atomic(std::move(name), value)) {}
-
-  loading load(std::memory_order order) const noexcept {
-    return {*m_machine, {.atomic = m_index, .order = order}};
-  }
-  void store(std::uint64_t value, std::memory_order order) { perform(action::store, value, order); }
-  std::uint64_t exchange(std::uint64_t value, std::memory_order order) { return perform(action::exchange, value, order); }
-  std::uint64_t fetch_add(std::uint64_t value, std::memory_order order) { return perform(action::add, value, order); }
-  std::uint64_t fetch_sub(std::uint64_t value, std::memory_order order) { return perform(action::add, 0 - value, order); }
-  std::uint64_t fetch_or(std::uint64_t value, std::memory_order order) { return perform(action::bit_or, value, order); }
-  // Where the program does not look at what was there before.
-  void exchange(std::uint64_t value, std::memory_order order, unused_t) { perform(action::exchange, value, order, true); }
-  void fetch_add(std::uint64_t value, std::memory_order order, unused_t) { perform(action::add, value, order, true); }
-  void fetch_sub(std::uint64_t value, std::memory_order order, unused_t) { perform(action::add, 0 - value, order, true); }
-  void fetch_or(std::uint64_t value, std::memory_order order, unused_t) { perform(action::bit_or, value, order, true); }
-  bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t value, std::memory_order order) {
-    const std::uint64_t found = m_machine->perform(
-        {.what = action::compare_exchange, .place = m_index, .operand = value, .expected = expected, .order = order});
-    const bool done = found == expected;
-    expected = found;
-    return done;
-  }
-
-  condition at_least(std::uint64_t value, std::memory_order order) const noexcept {
-    return {m_index, question::at_least, value, order};
-  }
-  condition has(std::uint64_t bits, std::memory_order order) const noexcept {
-    return {m_index, question::bits, bits, order};
-  }
-  /// Spins until the value is at least `value`.
-  void await(std::uint64_t value, std::memory_order order) const { m_machine->await_any({at_least(value, order)}); }
-
-  /// Sleeps if the word is `expected`, until somebody wakes.
-  /// @return whether it slept
-  bool futex_wait(std::uint64_t expected) const {
-    return m_machine->perform({.what = action::futex_wait, .place = m_index, .expected = expected}) == 0;
-  }
-  void futex_wake() const { m_machine->perform({.what = action::futex_wake, .place = m_index}); }
-
- private:
-  std::uint64_t perform(action what, std::uint64_t operand, std::memory_order order, bool is_unused = false) {
-    return m_machine->perform(
-        {.what = what, .place = m_index, .operand = operand, .order = order, .unused = is_unused});
-  }
-  machine* m_machine;
-  std::size_t m_index;
-};
-
-/// Stands in for a variable that is not atomic; an access that is not ordered is a fault.
-class plain {
- public:
-  plain(machine& m, std::string name, std::uint64_t value = 0)
-      : m_machine(&m), m_index(m.add_plain(std::move(name), value)) {}
-  std::uint64_t read() const { return m_machine->perform({.what = action::read, .place = m_index}); }
-  void write(std::uint64_t value) { m_machine->perform({.what = action::write, .place = m_index, .operand = value}); }
-
- private:
-  machine* m_machine;
-  std::size_t m_index;
 };
 
 }  // namespace model

@@ -2,7 +2,7 @@
 // Signalling, sleeping and waking: no wake-up is lost, and what was written before a signal is there after the wait.
 //
 // Sleeps have no time limit here, so that nothing but a ring ends them.
-#include "model/told.hpp"
+#include "model/tally.hpp"
 #include "support/catch.hpp"
 
 #include <deque>
@@ -18,27 +18,30 @@ constexpr auto seq_cst = std::memory_order_seq_cst;
 
 enum class planted {
   nothing,
-  no_barrier,            ///< the sleeper does not call membarrier
-  no_second_look,        ///< nor look at the flag once more before it sleeps
-  no_second_broken,      ///< nor at the broken mark
-  late_sleeping,         ///< says that it sleeps only after the second look
-  late_attention,        ///< raises attention only after the second look
-  late_doorbell,         ///< notes the doorbell only after the second look
-  no_bump,               ///< ringing wakes without changing the doorbell
-  wake_before_bump,      ///< ... or changes it too late
-  attention_first,       ///< the sender looks for sleepers before it stores
-  relaxed_flag,          ///< the sender does not release
-  relaxed_wait,          ///< the waiting rank does not acquire
-  silent_break,          ///< breaking the group wakes nobody
-  store_only,            ///< without membarrier: a release store instead of an exchange
-  relaxed_attention,     ///< without membarrier: attention is loaded relaxed
-  acquire_ring,          ///< no fault where there is membarrier: ringing does not rely on the order of seq_cst loads
+  no_barrier,         ///< the sleeper does not call membarrier
+  no_second_look,     ///< nor look at the flag once more before it sleeps
+  no_second_broken,   ///< nor at the broken mark
+  late_sleeping,      ///< says that it sleeps only after the second look
+  late_attention,     ///< raises attention only after the second look
+  late_doorbell,      ///< notes the doorbell only after the second look
+  no_bump,            ///< ringing wakes without changing the doorbell
+  wake_before_bump,   ///< ... or changes it too late
+  attention_first,    ///< the sender looks for sleepers before it stores
+  relaxed_flag,       ///< the sender does not release
+  relaxed_wait,       ///< the waiting rank does not acquire
+  silent_break,       ///< breaking the group wakes nobody
+  store_only,         ///< without membarrier: a release store instead of an exchange
+  relaxed_attention,  ///< without membarrier: attention is loaded relaxed
+  acquire_ring,       ///< no fault where there is membarrier: ringing does not rely on the order of seq_cst loads
 };
 
 /// toroid::transport::mailbox and group_state, as far as signals go.
 struct mailbox {
   mailbox(model::machine& m, const std::string& rank)
-      : flag(m, rank + ".flag"), doorbell(m, rank + ".doorbell"), sleeping(m, rank + ".sleeping"), data(m, rank + ".data") {}
+      : flag(m, rank + ".flag"),
+        doorbell(m, rank + ".doorbell"),
+        sleeping(m, rank + ".sleeping"),
+        data(m, rank + ".data") {}
   model::atomic flag, doorbell, sleeping;
   model::plain data;  ///< what the flag announces
 };
@@ -96,7 +99,8 @@ class endpoint {
       if (!is(planted::late_sleeping)) mine.sleeping.store(1, seq_cst);
       if (!is(planted::late_attention)) m_group.attention.fetch_add(1, seq_cst, model::unused);
       if (!is(planted::no_barrier)) order_against_signals();
-      const bool come = !is(planted::no_second_look) && flag.load(is(planted::relaxed_wait) ? relaxed : seq_cst) >= value;
+      const bool come =
+          !is(planted::no_second_look) && flag.load(is(planted::relaxed_wait) ? relaxed : seq_cst) >= value;
       if (is(planted::late_sleeping)) mine.sleeping.store(1, seq_cst);
       if (is(planted::late_attention)) m_group.attention.fetch_add(1, seq_cst, model::unused);
       if (is(planted::late_doorbell)) seen = mine.doorbell.load(acquire);

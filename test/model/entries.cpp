@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of calls with the message beside the flag: every rank gets what was sent in this call, and nobody overwrites
 // an entry that is still read, whichever collectives follow each other.
-#include "model/told.hpp"
+#include "model/tally.hpp"
 #include "support/catch.hpp"
 
 #include <array>
@@ -17,9 +17,9 @@ constexpr auto release = std::memory_order_release;
 
 enum class planted {
   nothing,
-  relaxed_publish,       ///< the entry is published without release
-  relaxed_wait,          ///< and waited for without acquire
-  flag_before_payload,   ///< published before the message is there
+  relaxed_publish,      ///< the entry is published without release
+  relaxed_wait,         ///< and waited for without acquire
+  flag_before_payload,  ///< published before the message is there
   flag_before_signature,
   one_entry,             ///< no parity: one entry for all calls
   no_wait_for_previous,  ///< a call may begin before all have entered the one before

@@ -24,7 +24,8 @@ bool allowed(Schedule, collective_kind kind, bool shares) {
 
 /// One call of each schedule from each root.
 void holds(int ranks, const std::vector<int>& roots) {
-  model::tally count("in place, " + std::to_string(ranks) + " ranks, " + std::to_string(roots.size()) + " calls of each schedule");
+  model::tally count("in place, " + std::to_string(ranks) + " ranks, " + std::to_string(roots.size()) +
+                     " calls of each schedule");
   models::for_each([&](auto schedule, collective_kind kind) {
     for (const bool shares : {false, true}) {
       if (!allowed(schedule, kind, shares)) continue;

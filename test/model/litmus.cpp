@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker against programs whose outcomes under the C++ memory orders are known.
-#include "model/checker.hpp"
+#include "model/variables.hpp"
 #include "support/catch.hpp"
 
 #include <string>

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "model/tally.hpp"
+#include "schedule/models.hpp"
+
 #include <toroid/collective/detail/mapped_executor.hpp>
 #include <toroid/schedule/walk.hpp>
 
-#include "model/told.hpp"
-#include "schedule/models.hpp"
-
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <string>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 /// Calls on long buffers, explored: the library's own walk(), schedules and mapped_executor, over a policy whose waits,
@@ -21,19 +26,19 @@ using toroid::schedule::problem;
 
 enum class planted {
   nothing,
-  relaxed_publish,    ///< progress is published without release
-  relaxed_wait,       ///< and waited for without acquire
-  publish_first,      ///< progress is published before the data of its step are written
-  published_early,    ///< one step too much is published
-  no_step_wait,       ///< data are read without waiting for them
-  step_wait_early,    ///< ... or a step too early
-  no_slot_wait,       ///< a region is used again without waiting
-  slot_wait_early,    ///< ... or a step too early
-  region_missing,     ///< there is one region less than there should be
-  no_entry,           ///< ranks do not wait for each other's entries
-  relaxed_entry,      ///< entries are published without release
-  no_leave,           ///< in place: the call returns without waiting for its peers
-  leave_early,        ///< ... or waits for a step less
+  relaxed_publish,  ///< progress is published without release
+  relaxed_wait,     ///< and waited for without acquire
+  publish_first,    ///< progress is published before the data of its step are written
+  published_early,  ///< one step too much is published
+  no_step_wait,     ///< data are read without waiting for them
+  step_wait_early,  ///< ... or a step too early
+  no_slot_wait,     ///< a region is used again without waiting
+  slot_wait_early,  ///< ... or a step too early
+  region_missing,   ///< there is one region less than there should be
+  no_entry,         ///< ranks do not wait for each other's entries
+  relaxed_entry,    ///< entries are published without release
+  no_leave,         ///< in place: the call returns without waiting for its peers
+  leave_early,      ///< ... or waits for a step less
 };
 
 /// The ranks of one group: mailboxes, and all bytes that ranks write. An element is a byte of `addresses`, which is
@@ -57,7 +62,8 @@ class mapped_group {
       const std::string rank = "rank " + std::to_string(r);
       boxes.emplace_back(m, rank);
       const auto add = [&](const std::string& name, std::size_t length) {
-        for (std::size_t i = 0; i < length; ++i) values.emplace_back(m, rank + "." + name + "[" + std::to_string(i) + "]");
+        for (std::size_t i = 0; i < length; ++i)
+          values.emplace_back(m, rank + "." + name + "[" + std::to_string(i) + "]");
       };
       add("input", count);
       add("result", count);
@@ -116,9 +122,12 @@ class mapped_rank {
   void wait(int rank, std::uint64_t progress) {
     const machine::inside in(m_group.m, m_leaves ? "leave" : m_asks_for_slot ? "wait_for_slot" : "perform_block");
     const planted skip = m_leaves ? planted::no_leave : m_asks_for_slot ? planted::no_slot_wait : planted::no_step_wait;
-    const planted early = m_leaves ? planted::leave_early : m_asks_for_slot ? planted::slot_wait_early : planted::step_wait_early;
+    const planted early = m_leaves          ? planted::leave_early
+                          : m_asks_for_slot ? planted::slot_wait_early
+                                            : planted::step_wait_early;
     if (is(skip)) return;
-    box(rank).progress.await(progress - (is(early) ? 1 : 0), is(planted::relaxed_wait) ? order::relaxed : order::acquire);
+    box(rank).progress.await(progress - (is(early) ? 1 : 0),
+                             is(planted::relaxed_wait) ? order::relaxed : order::acquire);
   }
 
   void publish(std::uint64_t progress) {

@@ -60,8 +60,8 @@ struct message {
 /// A variable that is not atomic.
 struct plain_cell {
   std::uint64_t value = 0;
-  std::int8_t writer = -1;                            ///< thread of the last write, or -1 if all know of it
-  std::uint8_t write_clock = 0;                       ///< that thread's clock then
+  std::int8_t writer = -1;                             ///< thread of the last write, or -1 if all know of it
+  std::uint8_t write_clock = 0;                        ///< that thread's clock then
   std::array<std::uint8_t, max_threads> read_clock{};  ///< by thread: its clock at its last read since; 0 if all know
 };
 
@@ -116,7 +116,8 @@ class state {
   }
 
   /// Puts a message before the one at `position`, or last.
-  void store(std::size_t thread, std::size_t atomic, std::size_t position, std::uint64_t value, std::memory_order order) {
+  void store(std::size_t thread, std::size_t atomic, std::size_t position, std::uint64_t value,
+             std::memory_order order) {
     insert(thread, atomic, position, value, order, false);
   }
 
@@ -182,7 +183,8 @@ class state {
         if (!thread.finished) first = std::min<std::size_t>(first, thread.now.seen[a]);
       if (first != 0) {
         atomics[a].erase(atomics[a].begin(), atomics[a].begin() + static_cast<std::ptrdiff_t>(first));
-        for_each_view([&](view& v) { v.seen[a] = static_cast<std::uint8_t>(v.seen[a] > first ? v.seen[a] - first : 0); });
+        for_each_view(
+            [&](view& v) { v.seen[a] = static_cast<std::uint8_t>(v.seen[a] > first ? v.seen[a] - first : 0); });
       }
       atomics[a].front().tied = false;
     }
@@ -263,8 +265,8 @@ class state {
     ++self.now.clock[thread];
   }
 
-  void insert(std::size_t thread, std::size_t atomic, std::size_t position, std::uint64_t value, std::memory_order order,
-              bool tied) {
+  void insert(std::size_t thread, std::size_t atomic, std::size_t position, std::uint64_t value,
+              std::memory_order order, bool tied) {
     thread_state& self = threads[thread];
     auto& messages = atomics[atomic];
     if (messages.size() == 255) throw std::length_error("model: an atomic has more than 255 values");

@@ -37,7 +37,7 @@ void run_all_reduce(mapped_session<Transport>& session, const collective_call& c
 template <class Transport, class T, class First, class Second>
 void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const First& first,
                 const Second& second, call_site at) {
-  using policies = chosen_policies<First, Second>;
+  using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   using operation_type = typename policies::operation;
   check_policies<T, operation_type, algorithm_type>();

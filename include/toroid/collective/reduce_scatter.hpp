@@ -21,7 +21,7 @@ namespace detail {
 template <class Transport, class T, class First, class Second>
 void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const First& first,
                     const Second& second, call_site at) {
-  using policies = chosen_policies<First, Second>;
+  using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   check_policies<T, typename policies::operation, algorithm_type>();
   const policies given = policies::of(first, second);

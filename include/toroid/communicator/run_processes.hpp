@@ -111,6 +111,17 @@ inline int threads_of_this_process() {
   return count;
 }
 
+/// Threads of this program, without those that have been joined and are about to vanish.
+inline int lasting_threads() {
+  int threads = 0;
+  for (int patience = 100; patience > 0; --patience) {
+    threads = threads_of_this_process() - threads_of_the_runtime;
+    if (threads <= 1) break;
+    ::usleep(1000);
+  }
+  return threads;
+}
+
 /// The processes of a group, and the parent that watches them.
 class forked_group {
  public:
@@ -279,7 +290,7 @@ auto run_processes(int ranks, F&& f, const options& chosen = {}) {
   static_assert(std::is_invocable_v<F&, comm_type&>, "toroid: run_processes needs a function of a communicator&");
   using result_type = std::invoke_result_t<F&, comm_type&>;
   detail::check_options(ranks, chosen);
-  if (const int threads = detail::threads_of_this_process() - detail::threads_of_the_runtime; threads > 1)
+  if (const int threads = detail::lasting_threads(); threads > 1)
     throw usage_error("toroid: run_processes: this process has " + std::to_string(threads) +
                       " threads; fork before starting any, or use run_threads");
   std::fflush(nullptr);

@@ -3,6 +3,7 @@
 #include <toroid/core/error.hpp>
 #include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/mapped_transport.hpp>
+#include <toroid/transport/memory_segment.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +49,8 @@ class threads : public mapped_endpoint {
       try {
         return bytes_ptr(static_cast<std::byte*>(::operator new(n, alignment)));
       } catch (const std::bad_alloc&) {
-        throw system_error("toroid: " + std::to_string(n) + " bytes of memory were refused; free some, or raise ulimit -v");
+        throw system_error("toroid: allocate: " + std::to_string(n) + " bytes of memory were refused (" +
+                           std::to_string(memory_segment::available_bytes()) + " bytes free); free some, or raise ulimit -v");
       }
     }
 

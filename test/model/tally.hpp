@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "model/checker.hpp"
+#include "model/variables.hpp"
 
+#include <cstddef>
 #include <iostream>
 #include <string>
+#include <utility>
 
 namespace model {
 
@@ -14,7 +16,8 @@ class tally {
   tally(const tally&) = delete;
   tally& operator=(const tally&) = delete;
   ~tally() {
-    std::cout << "  " << m_name << ": " << m_states << " states, " << m_steps << " steps, " << m_machines << " machines\n";
+    std::cout << "  " << m_name << ": " << m_states << " states, " << m_steps << " steps, " << m_machines
+              << " machines\n";
   }
 
   report explore(machine& m) {

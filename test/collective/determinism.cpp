@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <toroid/collective/all_reduce.hpp>
+#include <toroid/collective/reduce_scatter.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/random.hpp"
+
+// Sums of floats that depend on the order of their operands: the order that the algorithms promise, on every rank, in
+// every run, on every path.
+
+namespace {
+
+using support::demand;
+
+/// A number whose sums round: of any sign, over forty binary orders of magnitude.
+float contribution(int rank, std::size_t index) {
+  support::random_numbers random(index * 64 + static_cast<std::size_t>(rank));
+  const float mantissa = static_cast<float>(random.below(1 << 23)) / static_cast<float>(1 << 22) - 1.0f;
+  return std::ldexp(mantissa, static_cast<int>(random.below(40)) - 20);
+}
+
+/// Operands from left to right, beginning with rank `first` and going round.
+float in_turn(int first, int ranks, std::size_t index) {
+  float total = contribution(first % ranks, index);
+  for (int i = 1; i < ranks; ++i) total += contribution((first + i) % ranks, index);
+  return total;
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+std::vector<float> own_vector(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = contribution(rank, i);
+  return values;
+}
+
+/// What `direct` promises: rank order.
+std::vector<float> rank_order(int ranks, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = in_turn(0, ranks, i);
+  return values;
+}
+
+/// What `ring` promises: ring order, beginning after the owner of the block.
+std::vector<float> ring_order(int ranks, std::size_t count) {
+  std::vector<float> values(count);
+  for (int r = 0; r < ranks; ++r) {
+    const toroid::block own = toroid::block_of(count, ranks, r);
+    for (std::size_t i = own.begin; i < own.end(); ++i) values[i] = in_turn(r + 1, ranks, i);
+  }
+  return values;
+}
+
+/// All ways to get the same sum: in place, out of place, scattered, and where the level allows it in two calls.
+template <class Comm, class Algorithm>
+void all_ways(Comm& comm, const std::vector<float>& expected, const Algorithm& how) {
+  const std::size_t count = expected.size();
+  const std::vector<float> in = own_vector(comm.rank(), count);
+  std::vector<float> out(count);
+  toroid::all_reduce(comm, in, out, how);
+  demand(same(out, expected), "out of place, ", count, " elements on ", comm.size(), " ranks");
+  out = in;
+  toroid::all_reduce(comm, out, how);
+  demand(same(out, expected), "in place, ", count, " elements on ", comm.size(), " ranks");
+
+  const toroid::block own = toroid::block_of(count, comm.size(), comm.rank());
+  out = in;
+  const std::span<float> block = std::span<float>(out).subspan(own.begin, own.count);
+  toroid::reduce_scatter(comm, std::span<const float>(out), block, how);
+  demand(std::equal(block.begin(), block.end(), expected.begin() + static_cast<std::ptrdiff_t>(own.begin)),
+         "scattered, ", count, " elements on ", comm.size(), " ranks");
+
+  if constexpr (Algorithm::level == toroid::determinism::any_chunking) {
+    out = in;
+    const std::size_t cut = count / 3;
+    toroid::all_reduce(comm, std::span<float>(out).first(cut), how);
+    toroid::all_reduce(comm, std::span<float>(out).subspan(cut), how);
+    demand(same(out, expected), "in two calls, ", count, " elements on ", comm.size(), " ranks");
+  }
+}
+
+template <class Comm>
+void promised_order(Comm& comm) {
+  for (const std::size_t count : {1u, 5u, 4097u, 40'000u}) {
+    const std::vector<float> direct = rank_order(comm.size(), count), ring = ring_order(comm.size(), count);
+    all_ways(comm, direct, toroid::automatic{});
+    all_ways(comm, direct, toroid::direct{});
+    all_ways(comm, direct, toroid::direct{.segment_bytes = 64});
+    all_ways(comm, direct, toroid::direct{.segment_bytes = 5000});
+    all_ways(comm, ring, toroid::ring{});
+    all_ways(comm, ring, toroid::ring{.segment_bytes = 64});
+    all_ways(comm, ring, toroid::ring{.segment_bytes = 5000});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Floats are added in the promised order, on all ranks and paths", "[determinism]") {
+  for (const int ranks : {3, 4, 5, 6, 7}) support::run_both(ranks, [](auto& comm) { promised_order(comm); });
+}
+
+TEST_CASE("The promised order matters to the test's numbers", "[determinism]") {
+  for (const int ranks : {3, 4, 7}) CHECK_FALSE(same(rank_order(ranks, 100), ring_order(ranks, 100)));
+}
+
+TEST_CASE("Sums are the same bits on all ranks and in every repetition, whoever comes late", "[determinism]") {
+  constexpr float brought[] = {1e8f, 1, -1e8f, 1};
+  support::run_both(4, [&](auto& comm) {
+    support::random_numbers random(static_cast<std::uint64_t>(comm.rank()) + 99);
+    const auto repeat = [&](std::size_t count, const auto& how) {
+      std::vector<float> first, all(4 * count);
+      for (int i = 0; i < 100; ++i) {
+        std::vector<float> values = own_vector(comm.rank(), count);
+        values[0] = brought[comm.rank()];
+        if (random.below(4) == 0) ::usleep(static_cast<useconds_t>(random.below(200)));
+        toroid::all_reduce(comm, values, how);
+        if (i == 0) first = values;
+        demand(same(values, first), "repetition ", i, " differs");
+      }
+      // The other ranks' results, as they are: their sum bit by bit.
+      std::vector<std::uint32_t> bits(count), either(count);
+      std::memcpy(bits.data(), first.data(), count * sizeof(float));
+      toroid::all_reduce(comm, bits, either, toroid::bit_or{});
+      demand(bits == either, "ranks differ");
+      toroid::all_reduce(comm, bits, either, toroid::bit_and{});
+      demand(bits == either, "ranks differ");
+      return first[0];
+    };
+    for (const std::size_t count : {1u, 5u, 4097u}) {
+      demand(repeat(count, toroid::direct{}) == ((1e8f + 1) - 1e8f) + 1, "not in rank order");
+      repeat(count, toroid::ring{});
+    }
+  });
+}

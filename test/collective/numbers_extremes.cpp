@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <toroid/collective/all_reduce.hpp>
+#include <toroid/core/half.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
+// minimum, maximum and their kind where ranks bring NaN, infinities, negative or unsigned numbers.
+
+namespace {
+
+using support::demand;
+
+template <class T>
+constexpr T number(double value) {
+  if constexpr (toroid::half<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+template <class T>
+bool is_nan(T value) {
+  return std::isnan(static_cast<double>(value));
+}
+
+/// Reduces what `of` brings on each rank, by each algorithm, short and long, and compares with `expected`.
+///
+/// @param of        of(rank, index)
+/// @param expected  expected(index)
+template <class T, class Op, class Of, class Expected>
+void reduce(int ranks, const Op& op, Of of, Expected expected) {
+  support::run_threads(ranks, [&](auto& comm) {
+    const auto one = [&](std::size_t count, const auto& how) {
+      std::vector<T> values(count);
+      for (std::size_t i = 0; i < count; ++i) values[i] = of(comm.rank(), i);
+      toroid::all_reduce(comm, values, op, how);
+      for (std::size_t i = 0; i < count; ++i) {
+        const T right = expected(i);
+        const bool same = is_nan(right) ? is_nan(values[i]) : values[i] == right;
+        demand(same, "element ", i, " of ", count, " on ", ranks, " ranks is ", +values[i], ", not ", +right);
+      }
+    };
+    for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{5003}}) {
+      one(count, toroid::automatic{});
+      one(count, toroid::ring{});
+    }
+  });
+}
+
+/// One element for each rank that alone brings a NaN, one that all bring, then infinities beside NaN, then none.
+template <class T>
+void nan_wins() {
+  for (const int ranks : {3, 4, 5}) {
+    const std::size_t p = static_cast<std::size_t>(ranks);
+    const std::size_t kinds = p + 4;
+    const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+    const auto of = [=](int rank, std::size_t index) {
+      const std::size_t kind = index % kinds, r = static_cast<std::size_t>(rank);
+      if (kind < p) return number<T>(kind == r ? nan : 1.0 + rank);
+      if (kind == p) return number<T>(nan);
+      if (kind == p + 1) return number<T>(r == 0 ? nan : infinity);
+      if (kind == p + 2) return number<T>(r == 1 ? nan : -infinity);
+      return number<T>(1.0 + rank);
+    };
+    const auto expected = [=](double best) {
+      return [=](std::size_t index) { return number<T>(index % kinds < p + 3 ? nan : best); };
+    };
+    reduce<T>(ranks, toroid::maximum{}, of, expected(ranks));
+    reduce<T>(ranks, toroid::minimum{}, of, expected(1));
+  }
+}
+
+/// Every element of every rank alike.
+template <class T, class Op>
+void all_alike(const std::vector<T>& contributions, const Op& op, T right) {
+  reduce<T>(
+      static_cast<int>(contributions.size()), op,
+      [&](int rank, std::size_t) { return contributions[static_cast<std::size_t>(rank)]; }, [=](std::size_t) { return right; });
+}
+
+template <class T>
+void ends_of_unsigned() {
+  constexpr T most = std::numeric_limits<T>::max();
+  all_alike<T>({0, most}, toroid::minimum{}, 0);
+  all_alike<T>({0, most}, toroid::maximum{}, most);
+}
+
+}  // namespace
+
+TEST_CASE("A NaN of any rank is the minimum and the maximum", "[numbers]") {
+  nan_wins<float>();
+  nan_wins<double>();
+  nan_wins<toroid::float16>();
+  nan_wins<toroid::bfloat16>();
+}
+
+TEST_CASE("Unsigned numbers are compared as unsigned", "[numbers]") {
+  ends_of_unsigned<std::uint8_t>();
+  ends_of_unsigned<std::uint16_t>();
+  ends_of_unsigned<std::uint32_t>();
+  ends_of_unsigned<std::uint64_t>();
+}
+
+TEST_CASE("Only what ranks bring counts: negative maxima, infinite minima, products", "[numbers]") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  all_alike<std::int8_t>({-5, -3}, toroid::maximum{}, -3);
+  all_alike<float>({-5, -7, -3}, toroid::maximum{}, -3);
+  all_alike<float>({-infinity, -infinity}, toroid::maximum{}, -infinity);
+  all_alike<float>({infinity, infinity}, toroid::minimum{}, infinity);
+  all_alike<float>({-2, 3, 5}, toroid::product{}, -30);
+  all_alike<std::uint8_t>({0xf0, 0x3c}, toroid::bit_and{}, 0x30);
+}
