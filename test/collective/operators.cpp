@@ -23,18 +23,20 @@ using support::demand;
 
 /// A small number, exact in every type, as are sums and products of four.
 template <class T>
-T number(std::size_t value) {
+T number(int value) {
   if constexpr (toroid::half<T>)
     return T(static_cast<float>(value));
   else if constexpr (toroid::detail::is_array_of<T>)
     return {number<typename T::value_type>(value), number<typename T::value_type>(value + 1)};
+  else if constexpr (std::is_constructible_v<T, float>)
+    return T(static_cast<float>(value));
   else
     return static_cast<T>(value);
 }
 
 template <class T>
 T contribution(int rank, std::size_t index) {
-  return number<T>((index + static_cast<std::size_t>(rank)) % 4);
+  return number<T>(static_cast<int>((index + static_cast<std::size_t>(rank)) % 4));
 }
 
 /// The result of the element `index`, by a plain loop.

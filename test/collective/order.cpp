@@ -69,10 +69,13 @@ TEST_CASE("Operators that do not commute see their operands in rank order", "[or
     });
 }
 
-TEST_CASE("A pointer to a function is an operator too", "[order]") {
+TEST_CASE("A plain function is an operator too", "[order]") {
   support::run_both(3, [](auto& comm) {
     std::vector<matrix> values{brought(comm.rank(), 0)};
-    toroid::all_reduce(comm, values, &product_of);
+    toroid::all_reduce(comm, values, product_of);
+    demand(values[0] == in_rank_order(3, 0), "the product is wrong");
+    values[0] = brought(comm.rank(), 0);
+    toroid::all_reduce(comm, values, toroid::direct{}, &product_of);
     demand(values[0] == in_rank_order(3, 0), "the product is wrong");
   });
 }

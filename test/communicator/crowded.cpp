@@ -30,7 +30,7 @@ void use_cores(int cores) {
   cpu_set_t all, some;
   CPU_ZERO(&some);
   demand(::sched_getaffinity(0, sizeof all, &all) == 0, "no affinity");
-  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&some) < cores; ++core)
+  for (std::size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&some) < cores; ++core)
     if (CPU_ISSET(core, &all)) CPU_SET(core, &some);
   demand(::sched_setaffinity(0, sizeof some, &some) == 0, "no affinity");
 }

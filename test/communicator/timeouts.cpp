@@ -5,12 +5,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
+#include "support/memory.hpp"
 
 // A rank that comes late. The others get a timeout_error that says what was missing, and free their buffers at once;
 // the late one must not touch them. (An address sanitizer would see it.)
@@ -47,13 +49,13 @@ void late(group_end& end, const char* operation, Call call) {
 }
 
 /// Stalls once for a while, at a chosen signal.
-class stalling : public toroid::transport::threads {
+template <class Base>
+class stalling : public Base {
  public:
-  stalling(toroid::transport::threads base, int at, milliseconds length)
-      : toroid::transport::threads(std::move(base)), m_left(at), m_length(length) {}
+  stalling(Base base, int at, milliseconds length) : Base(std::move(base)), m_left(at), m_length(length) {}
   std::uint64_t signal(std::atomic<std::uint64_t>& flag, std::uint64_t value) noexcept {
     if (--m_left == 0) ::usleep(static_cast<useconds_t>(1000 * m_length.count()));
-    return threads::signal(flag, value);
+    return Base::signal(flag, value);
   }
 
  private:
@@ -105,7 +107,7 @@ TEST_CASE("Buffers may be freed after a timeout, though a peer is still inside t
     for (int at = 1; at <= 4; ++at) {
       const auto stall = [at](toroid::transport::threads base) {
         const bool last = base.rank() == 2;
-        return stalling(std::move(base), last ? at : 0, 4 * milliseconds(50));
+        return stalling<toroid::transport::threads>(std::move(base), last ? at : 0, 4 * milliseconds(50));
       };
       std::atomic<int> failed{0};
       const toroid::options chosen{.timeout = milliseconds(50)};
@@ -126,6 +128,28 @@ TEST_CASE("Buffers may be freed after a timeout, though a peer is still inside t
       CHECK(failed > 0);
     }
   }
+}
+
+TEST_CASE("A peer that still reads freed memory of another process gets the group's error", "[timeout]") {
+  // Rank 0 times out and unmaps its buffer while the last rank, which stalls, has still to copy from it.
+  const auto stall = [](toroid::transport::shm base) {
+    const bool last = base.rank() == 1;
+    return stalling<toroid::transport::shm>(std::move(base), last ? 5 : 0, milliseconds(600));
+  };
+  const toroid::options chosen{.timeout = milliseconds(100)};
+  const support::shared_by_all<std::atomic<int>> timed_out;
+  support::run_processes_over(2, chosen, toroid::detail::waiting_of(2, chosen), stall, [&](auto& comm) {
+    support::prefer_pulling(comm);
+    toroid::barrier(comm);
+    auto memory = std::make_unique<support::fenced_memory>(std::size_t{1} << 20);
+    const std::span<int> values(reinterpret_cast<int*>(memory->bytes().data()), memory->bytes().size() / sizeof(int));
+    const std::string text = support::text_of<toroid::timeout_error>(
+        [&] { toroid::all_reduce(comm, values, toroid::direct{.segment_bytes = 4096}); });
+    memory.reset();
+    ++*timed_out;
+    support::demand_words(text, "no answer within 100 ms");
+  });
+  CHECK(*timed_out == 2);
 }
 
 TEST_CASE("A rank that is stopped for less than the limit is not given up", "[timeout]") {

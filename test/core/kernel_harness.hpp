@@ -51,7 +51,7 @@ class guarded_bytes {
   }
   bool intact() const {
     for (std::size_t i = 0; i < guard; ++i)
-      if (m_begin[i - guard] != mark || m_begin[m_bytes + i] != mark) return false;
+      if (*(m_begin - guard + i) != mark || m_begin[m_bytes + i] != mark) return false;
     return true;
   }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "model/memory.hpp"
-#include "model/operation.hpp"
+#include "model/programs.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -35,9 +33,9 @@ struct report {
 
 /// Explores all interleavings of a few threads.
 ///
-/// A thread's program is an ordinary function that uses the machine's atomics and plain variables. It is run again and
-/// again: each operation gives back what it gave before, and the first one that is new ends the run by an exception. So
-/// it must depend on nothing but the results of its operations, and must not catch what it does not know.
+/// A thread's program is an ordinary function that uses the machine's atomics and plain variables (see programs). It is
+/// run again and again, so it must depend on nothing but the results of its operations, and not catch what it does not
+/// know.
 class machine {
  public:
   machine() = default;
@@ -57,23 +55,13 @@ class machine {
     return m_plain_names.size() - 1;
   }
   void add_thread(std::string name, std::function<std::uint64_t()> body) {
-    if (m_threads.size() == max_threads) throw std::length_error("model: too many threads");
-    m_threads.push_back({std::move(name), std::move(body)});
+    if (m_programs.size() == max_threads) throw std::length_error("model: too many threads");
+    m_programs.add(std::move(name), std::move(body));
     m_start.add_thread();
   }
 
   /// Called by programs: what the operation results in.
-  std::uint64_t perform(operation op) {
-    op.inside = m_inside;
-    if (m_position == m_results.size()) {
-      m_pending = std::move(op);
-      throw suspended{};
-    }
-    const operation& before = m_nodes[m_path[m_position]].pending;
-    if (before.what != op.what || before.place != op.place || before.operand != op.operand)
-      throw std::logic_error("model: a program did something else when it was run again");
-    return m_results[m_position++];
-  }
+  std::uint64_t perform(operation op) { return m_programs.perform(std::move(op)); }
   /// Ends the exploration if `holds` is false.
   void require(bool holds, const std::string& text) {
     if (!holds) perform({.what = action::fault, .text = text});
@@ -102,10 +90,10 @@ class machine {
   /// Names the function that a program is in, for traces.
   class inside {
    public:
-    inside(machine& m, const char* name) noexcept : m_machine(m), m_outer(std::exchange(m.m_inside, name)) {}
+    inside(machine& m, const char* name) noexcept : m_machine(m), m_outer(m.m_programs.enter(name)) {}
     inside(const inside&) = delete;
     inside& operator=(const inside&) = delete;
-    ~inside() { m_machine.m_inside = m_outer; }
+    ~inside() { m_machine.m_programs.enter(m_outer); }
 
    private:
     machine& m_machine;
@@ -128,18 +116,6 @@ class machine {
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  struct suspended {};
-  struct program {
-    std::string name;
-    std::function<std::uint64_t()> run;
-  };
-  /// A place that a program has reached; told by the results so far.
-  struct node {
-    operation pending;
-    std::uint32_t parent = none;
-    std::uint64_t result = 0;  ///< of the parent's operation
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> next;
-  };
   /// One of the ways in which an operation can turn out.
   struct way {
     std::size_t index = 0;      ///< message, position or thread
@@ -175,8 +151,7 @@ class machine {
     m_queue.clear();
     m_queue_begin = 0;
     m_known.clear();
-    m_nodes.clear();
-    m_places.clear();
+    m_programs.restart();
     state now = m_start;
     state next = m_start;
     try {
@@ -201,51 +176,15 @@ class machine {
     return found;
   }
 
-  // ---- programs
+  // ---- steps
 
-  std::uint32_t run_to(std::size_t thread, std::uint32_t parent, std::uint64_t result) {
-    m_path.clear();
-    m_results.clear();
-    if (parent != none) {
-      m_path.push_back(parent);
-      m_results.push_back(result);
-      for (std::uint32_t at = parent; m_nodes[at].parent != none; at = m_nodes[at].parent) {
-        m_path.push_back(m_nodes[at].parent);
-        m_results.push_back(m_nodes[at].result);
-      }
-      std::reverse(m_path.begin(), m_path.end());
-      std::reverse(m_results.begin(), m_results.end());
-    }
-    m_position = 0;
-    m_inside = "";
-    node fresh;
-    fresh.parent = parent;
-    fresh.result = result;
-    try {
-      const std::uint64_t returned = m_threads[thread].run();
-      fresh.pending = {.what = action::finish, .operand = returned};
-    } catch (const suspended&) {
-      fresh.pending = std::move(m_pending);
-    }
-    m_nodes.push_back(std::move(fresh));
-    return static_cast<std::uint32_t>(m_nodes.size() - 1);
+  const operation& pending(const state& s, std::size_t thread) const {
+    return m_programs.pending(s.threads[thread].node);
   }
 
   void advance(state& s, std::size_t thread, std::uint64_t result) {
-    const std::uint32_t at = s.threads[thread].node;
-    std::uint32_t to = none;
-    for (const auto& [known, child] : m_nodes[at].next)
-      if (known == result) to = child;
-    if (to == none) {
-      to = run_to(thread, at, result);
-      m_nodes[at].next.push_back({result, to});
-    }
-    s.threads[thread].node = to;
+    s.threads[thread].node = m_programs.after(thread, s.threads[thread].node, result);
   }
-
-  const operation& pending(const state& s, std::size_t thread) const { return m_nodes[s.threads[thread].node].pending; }
-
-  // ---- steps
 
   /// Does what needs no interleaving, until the thread comes to what does.
   void run_local(state& s, std::size_t thread, std::vector<std::string>* lines) {
@@ -258,11 +197,11 @@ class machine {
       } else if (op.what == action::write) {
         other = s.write(thread, op.place, op.operand);
       } else if (op.what == action::forget) {
-        s.threads[thread].node = m_places.insert({{thread, op.operand}, s.threads[thread].node}).first->second;
+        s.threads[thread].node = m_programs.same_place(thread, op.operand, s.threads[thread].node);
         advance(s, thread, 0);
         continue;
       } else if (op.what == action::fault) {
-        throw local_fault{m_threads[thread].name + ": " + op.text};
+        throw local_fault{m_programs.name(thread) + ": " + op.text};
       } else {
         s.threads[thread].finished = op.what == action::finish;
         return;
@@ -274,21 +213,16 @@ class machine {
                                      : (op.what == action::read ? ": " : " = ") +
                                            std::to_string(op.what == action::read ? result : op.operand)));
       if (other >= 0)
-        throw local_fault{"data race: " + m_threads[thread].name + " " + verb + m_plain_names[op.place] +
-                          ", not ordered after an access by " + m_threads[static_cast<std::size_t>(other)].name};
+        throw local_fault{"data race: " + m_programs.name(thread) + " " + verb + m_plain_names[op.place] +
+                          ", not ordered after an access by " + m_programs.name(static_cast<std::size_t>(other))};
       advance(s, thread, result);
     }
   }
 
   void begin(state& s, std::vector<std::string>* lines) {
-    for (std::size_t t = 0; t < m_threads.size(); ++t)
-      s.threads[t].node = lines == nullptr ? run_to(t, none, 0) : m_roots[t];
-    if (lines == nullptr) {
-      m_roots.clear();
-      for (const thread_state& thread : s.threads) m_roots.push_back(thread.node);
-    }
+    for (std::size_t t = 0; t < m_programs.size(); ++t) s.threads[t].node = m_programs.root(t);
     try {
-      for (std::size_t t = 0; t < m_threads.size(); ++t) run_local(s, t, lines);
+      for (std::size_t t = 0; t < m_programs.size(); ++t) run_local(s, t, lines);
     } catch (const local_fault& fault) {
       if (lines != nullptr) throw;
       throw fault_found{fault.text, {none, 0, none}};
@@ -302,7 +236,7 @@ class machine {
   }
 
   std::uint8_t others(std::size_t thread) const noexcept {
-    return static_cast<std::uint8_t>(((1u << m_threads.size()) - 1) & ~(1u << thread));
+    return static_cast<std::uint8_t>(((1u << m_programs.size()) - 1) & ~(1u << thread));
   }
 
   /// All ways in which the thread's next operation can turn out now; none if it cannot go on.
@@ -344,7 +278,7 @@ class machine {
         break;
       case action::membarrier: {
         const unsigned left = self.barrier_left != 0 ? self.barrier_left : others(thread);
-        for (std::size_t t = 0; t < m_threads.size(); ++t)
+        for (std::size_t t = 0; t < m_programs.size(); ++t)
           if ((left >> t & 1) != 0) ways.push_back({t, 0});
         if (left == 0) ways.push_back({thread, 0});
         break;
@@ -433,7 +367,7 @@ class machine {
         }
         break;
       case action::futex_wake:
-        for (std::size_t t = 0; t < m_threads.size(); ++t) {
+        for (std::size_t t = 0; t < m_programs.size(); ++t) {
           if (s.threads[t].asleep_on != static_cast<std::int8_t>(op.place)) continue;
           s.threads[t].asleep_on = -1;
           advance(s, t, 0);
@@ -450,7 +384,7 @@ class machine {
 
   void expand(const state& now, state& next, std::uint32_t at, report& found) {
     bool stuck = true;
-    for (std::size_t t = 0; t < m_threads.size(); ++t) {
+    for (std::size_t t = 0; t < m_programs.size(); ++t) {
       find_ways(now, t, m_ways);
       for (std::size_t i = 0; i < m_ways.size(); ++i) {
         stuck = false;
@@ -469,11 +403,11 @@ class machine {
     if (!stuck) return;
     std::vector<std::uint64_t> outcome;
     std::string blocked;
-    for (std::size_t t = 0; t < m_threads.size(); ++t) {
+    for (std::size_t t = 0; t < m_programs.size(); ++t) {
       const operation& op = pending(now, t);
       outcome.push_back(op.operand);
       if (op.what != action::finish)
-        blocked += " " + m_threads[t].name + (op.what == action::futex_wait ? " sleeps" : " waits") +
+        blocked += " " + m_programs.name(t) + (op.what == action::futex_wait ? " sleeps" : " waits") +
                    (*op.inside != 0 ? std::string(" in ") + op.inside : std::string()) + ";";
     }
     if (!blocked.empty()) throw fault_found{"deadlock:" + blocked, {at, 0, none}};
@@ -546,7 +480,7 @@ class machine {
   }
 
   std::string who(std::size_t thread, const operation& op) const {
-    return m_threads[thread].name + (*op.inside != 0 ? std::string(" in ") + op.inside : std::string()) + ": ";
+    return m_programs.name(thread) + (*op.inside != 0 ? std::string(" in ") + op.inside : std::string()) + ": ";
   }
 
   std::string loaded(const state& s, const condition& c, std::size_t index) const {
@@ -583,7 +517,7 @@ class machine {
       case action::fence:
         return begin + "fence(" + order + ")";
       case action::membarrier:
-        return begin + "membarrier passes on " + m_threads[w.index].name;
+        return begin + "membarrier passes on " + m_programs.name(w.index);
       case action::futex_wait:
         return begin + "futex_wait(" + object() + ", " + std::to_string(op.expected) + ")" +
                (w.result == 0 ? " sleeps" : " finds " + std::to_string(s.atomics[op.place].back().value));
@@ -596,18 +530,9 @@ class machine {
     }
   }
 
-  std::vector<program> m_threads;
+  programs m_programs;
   std::vector<std::string> m_atomic_names, m_plain_names;
   state m_start;
-
-  std::deque<node> m_nodes;  ///< references to nodes last while others are added
-  std::vector<std::uint32_t> m_roots;
-  std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> m_places;  ///< by thread and place of a forget()
-  std::vector<std::uint32_t> m_path;  ///< nodes that the program passes while it is run again
-  std::vector<std::uint64_t> m_results;
-  std::size_t m_position = 0;
-  operation m_pending;
-  const char* m_inside = "";
 
   bool m_has_fences = false;
   std::vector<visit_record> m_visits;

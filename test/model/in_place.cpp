@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that peers read and write where they stand: the owner may use them again as soon as its call has returned.
+// Buffers that peers read where they stand, and write there (in place) or do not (pulled): the owner may use them again
+// as soon as its call has returned.
 #include "model/mapped_calls.hpp"
 #include "support/catch.hpp"
 
@@ -23,23 +24,26 @@ bool allowed(Schedule, collective_kind kind, bool shares) {
 }
 
 /// One call of each schedule from each root.
+template <path Path>
 void holds(int ranks, const std::vector<int>& roots) {
-  model::tally count("in place, " + std::to_string(ranks) + " ranks, " + std::to_string(roots.size()) +
-                     " calls of each schedule");
+  model::tally count(std::string(Path == path::pulled ? "pulled, " : "in place, ") + std::to_string(ranks) +
+                     " ranks, " + std::to_string(roots.size()) + " calls of each schedule");
   models::for_each([&](auto schedule, collective_kind kind) {
+    // run_mapped pulls along no schedule that sends partial values.
+    if (Path == path::pulled && decltype(schedule)::sends_partial_values) return;
     for (const bool shares : {false, true}) {
       if (!allowed(schedule, kind, shares)) continue;
-      const model::report found = model::explore_calls<path::in_place>(count, schedule, kind, ranks, roots, shares);
+      const model::report found = model::explore_calls<Path>(count, schedule, kind, ranks, roots, shares);
       INFO(typeid(schedule).name() << (shares ? ", one buffer: " : ": ") << found.text());
       CHECK(found.fault.empty());
     }
   });
 }
 
-template <class Schedule>
+template <path Path, class Schedule>
 void caught(model::tally& count, Schedule schedule, collective_kind kind, int ranks, planted fault) {
   const bool shares = kind == collective_kind::broadcast;
-  const model::report found = model::explore_calls<path::in_place>(count, schedule, kind, ranks, {0, 0}, shares, fault);
+  const model::report found = model::explore_calls<Path>(count, schedule, kind, ranks, {0, 0}, shares, fault);
   INFO(typeid(schedule).name() << ", " << ranks << " ranks, fault " << static_cast<int>(fault) << ": " << found.text());
   CHECK(found.fault.find("data race") == 0);
   CHECK_FALSE(found.trace.empty());
@@ -47,20 +51,20 @@ void caught(model::tally& count, Schedule schedule, collective_kind kind, int ra
 
 }  // namespace
 
-TEST_CASE("two ranks work in each other's buffers") { holds(2, {0, 0, 1}); }
-TEST_CASE("three ranks work in each other's buffers") { holds(3, {0, 2}); }
-TEST_CASE("four ranks work in each other's buffers", "[slow]") { holds(4, {0, 0}); }
+TEST_CASE("two ranks work in each other's buffers") { holds<path::in_place>(2, {0, 0, 1}); }
+TEST_CASE("three ranks work in each other's buffers") { holds<path::in_place>(3, {0, 2}); }
+TEST_CASE("four ranks work in each other's buffers", "[slow]") { holds<path::in_place>(4, {0, 0}); }
 
 TEST_CASE("planted faults of the direct path are caught") {
   model::tally count("in place, planted faults");
   for (const planted fault : {planted::relaxed_publish, planted::relaxed_wait, planted::publish_first,
                               planted::published_early, planted::relaxed_entry, planted::no_entry}) {
-    caught(count, s::direct_all_reduce{}, collective_kind::all_reduce, 2, fault);
-    caught(count, s::ring_all_reduce{}, collective_kind::all_reduce, 3, fault);
+    caught<path::in_place>(count, s::direct_all_reduce{}, collective_kind::all_reduce, 2, fault);
+    caught<path::in_place>(count, s::ring_all_reduce{}, collective_kind::all_reduce, 3, fault);
   }
   // Not in direct_all_reduce, which only ever waits for the end of its peers.
   for (const planted fault : {planted::no_step_wait, planted::step_wait_early})
-    caught(count, s::ring_all_reduce{}, collective_kind::all_reduce, 3, fault);
+    caught<path::in_place>(count, s::ring_all_reduce{}, collective_kind::all_reduce, 3, fault);
 }
 
 // Whoever has to receive from all at the end knows without asking that they are done with its buffers. These do not.
@@ -68,8 +72,23 @@ TEST_CASE("planted faults of leaving the direct path are caught") {
   model::tally count("in place, planted faults of leaving");
   for (const planted fault : {planted::no_leave, planted::leave_early})
     for (const int ranks : {2, 3}) {
-      caught(count, s::one_shot_all_reduce{}, collective_kind::all_reduce, ranks, fault);
-      caught(count, s::direct_reduce_scatter{}, collective_kind::reduce_scatter, ranks, fault);
-      caught(count, s::direct_broadcast{}, collective_kind::broadcast, ranks, fault);
+      caught<path::in_place>(count, s::one_shot_all_reduce{}, collective_kind::all_reduce, ranks, fault);
+      caught<path::in_place>(count, s::direct_reduce_scatter{}, collective_kind::reduce_scatter, ranks, fault);
+      caught<path::in_place>(count, s::direct_broadcast{}, collective_kind::broadcast, ranks, fault);
     }
+}
+
+TEST_CASE("two ranks pull from each other's buffers") { holds<path::pulled>(2, {0, 0, 1}); }
+TEST_CASE("three ranks pull from each other's buffers") { holds<path::pulled>(3, {0, 2}); }
+
+TEST_CASE("planted faults of the pulled path are caught") {
+  model::tally count("pulled, planted faults");
+  for (const planted fault : {planted::relaxed_publish, planted::relaxed_wait, planted::publish_first,
+                              planted::published_early, planted::no_step_wait, planted::step_wait_early,
+                              planted::relaxed_entry, planted::no_entry, planted::no_leave, planted::leave_early}) {
+    caught<path::pulled>(count, s::direct_all_reduce{}, collective_kind::all_reduce, 2, fault);
+    caught<path::pulled>(count, s::ring_all_gather{}, collective_kind::all_gather, 3, fault);
+  }
+  // Not in a gather, which pulls results alone.
+  caught<path::pulled>(count, s::direct_all_reduce{}, collective_kind::all_reduce, 2, planted::no_entry);
 }

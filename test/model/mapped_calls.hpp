@@ -109,6 +109,13 @@ class mapped_rank {
     const int regions = toroid::transport::region_count - (is(planted::region_missing) ? 1 : 0);
     return m_group.region(rank, index % regions);
   }
+  /// The kernel reads the peer's memory in this rank's name.
+  const std::byte* pull_input(int rank, std::size_t offset, std::size_t bytes, std::byte* to) {
+    return pull(input_of(rank) + offset, bytes, to);
+  }
+  const std::byte* pull_result(int rank, std::size_t offset, std::size_t bytes, std::byte* to) {
+    return pull(result_of(rank) + offset, bytes, to);
+  }
   const std::byte** sources() noexcept {
     m_asks_for_slot = false;
     return m_sources;
@@ -142,13 +149,7 @@ class mapped_rank {
     for (std::size_t i = 0; i < arguments.count; ++i) {
       std::uint64_t value = 0;
       for (int s = 0; s < arguments.source_count; ++s) value += m_group.at(arguments.sources[s] + i).read();
-      for (int d = 0; d < arguments.destination_count; ++d) {
-        std::byte* const to = arguments.destinations[d] + i;
-        if (is(planted::publish_first))
-          m_late.push_back({to, value});
-        else
-          m_group.at(to).write(value);
-      }
+      for (int d = 0; d < arguments.destination_count; ++d) put(arguments.destinations[d] + i, value);
     }
   }
 
@@ -169,8 +170,10 @@ class mapped_rank {
     problem.ranks = p;
     problem.layout = pieces;
     problem.base = m_ticks;
-    problem.touching_end = toroid::schedule::touching_length<Schedule>(p, pieces.pieces());
-    m_ticks += toroid::schedule::walk_length<Schedule>(p, pieces.pieces()) + 1;
+    const std::size_t length = toroid::schedule::walk_length<Schedule>(p, pieces.pieces());
+    problem.touching_end =
+        Path == path::in_place ? toroid::schedule::touching_length<Schedule>(p, pieces.pieces()) : length;
+    m_ticks += length + 1;
     m_leaves = false;
     toroid::detail::mapped_executor<Path, mapped_rank> executor(*this, problem);
     toroid::schedule::walk<Schedule>(p, pieces.pieces(), executor);
@@ -210,6 +213,19 @@ class mapped_rank {
       box(r).sequence[m_call & 1].await(m_call, order::acquire);
       read_entry(r);
     }
+  }
+
+  const std::byte* pull(const std::byte* from, std::size_t bytes, std::byte* to) {
+    const machine::inside in(m_group.m, "pull");
+    for (std::size_t i = 0; i < bytes; ++i) put(to + i, m_group.at(from + i).read());
+    return to;
+  }
+
+  void put(std::byte* to, std::uint64_t value) {
+    if (is(planted::publish_first))
+      m_late.push_back({to, value});
+    else
+      m_group.at(to).write(value);
   }
 
   void read_entry(int rank) {
@@ -271,7 +287,7 @@ planned_call plan(Schedule schedule, collective_kind kind, int ranks, std::size_
   layout how;
   how.count = count;
   how.blocks = Schedule::blocks({0, ranks, root});
-  how.compact = Schedule::one_value_a_step;
+  how.compact = Schedule::one_value_a_step && Path != path::pulled;
   return [=](mapped_rank& rank) { rank.template call<Path>(schedule, kind, how, shares, root); };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every schedule along both paths after every other: what one call leaves behind does not disturb the next.
+// Every schedule along every path after every other: what one call leaves behind does not disturb the next.
 #include "model/mapped_calls.hpp"
 #include "support/catch.hpp"
 
@@ -26,6 +26,8 @@ std::vector<named_call> every_call(int ranks, std::size_t count) {
       const std::string name = std::string(typeid(schedule).name()) + (root != 0 ? " from the last rank" : "");
       calls.push_back({name + ", staged", model::plan<path::staged>(schedule, kind, ranks, count, rooted, root)});
       calls.push_back({name + ", in place", model::plan<path::in_place>(schedule, kind, ranks, count, rooted, root)});
+      if (!decltype(schedule)::sends_partial_values)
+        calls.push_back({name + ", pulled", model::plan<path::pulled>(schedule, kind, ranks, count, rooted, root)});
     }
   });
   return calls;

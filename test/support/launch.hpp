@@ -99,13 +99,26 @@ void run_both(int ranks, F f, const toroid::options& chosen = {}) {
   support::run_processes(ranks, f, chosen);
 }
 
-/// A transport of which no buffer can be reached by peers, so that all data goes through hand-over regions.
+/// A transport of which no buffer can be reached or read by peers, so that all data goes through hand-over regions.
 template <class Base>
 class staged_only : public Base {
  public:
   explicit staged_only(Base base) : Base(std::move(base)) {}
   bool reachable(const void*, std::size_t) const noexcept { return false; }
+  bool can_pull() noexcept { return false; }
 };
+
+/// Makes a rank prefer that peers' ordinary memory is copied from where it stands. All ranks follow rank 0.
+template <class Communicator>
+void prefer_pulling(Communicator& comm) {
+  auto& chooser = toroid::detail::access::session(comm).chooser();
+  using way = toroid::detail::path_chooser::way;
+  for (std::size_t bytes = 1; bytes < std::size_t{1} << 40; bytes *= 2) {
+    for (int i = 0; i < 64; ++i) (void)chooser.choose(bytes);  // past its trials
+    chooser.note(bytes, way::staged, std::int64_t{1} << 60);
+    chooser.note(bytes, way::pulled, 1);
+  }
+}
 
 /// Zeroed objects that ranks share, whether they are threads or forked later.
 template <class T>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/launch.hpp"
@@ -7,10 +9,63 @@ void conformance::on_processes(int ranks, const toroid::options& chosen, const s
   support::run_processes(ranks, erased(f), chosen);
 }
 
+namespace {
+
 using namespace conformance;
 
-TEST_CASE("Processes conform through hand-over regions, in ordinary memory", "[conformance]") {
+void on_staged_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+  const auto stage = [](toroid::transport::shm base) { return support::staged_only(std::move(base)); };
+  support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), stage, erased(f));
+}
+
+/// Counts how often the kernel copies from a peer.
+class counting : public toroid::transport::shm {
+ public:
+  counting(toroid::transport::shm base, std::atomic<int>& pulls) : toroid::transport::shm(std::move(base)), m_pulls(&pulls) {}
+  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to) const {
+    ++*m_pulls;
+    shm::pull(rank, address, bytes, to);
+  }
+
+ private:
+  std::atomic<int>* m_pulls;
+};
+
+}  // namespace
+
+TEST_CASE("Processes conform in ordinary memory, by whatever path they choose", "[conformance]") {
   check(on_processes, memory_kind::ordinary);
+}
+
+TEST_CASE("Processes conform through hand-over regions", "[conformance]") {
+  check(on_staged_processes, memory_kind::ordinary);
+}
+
+TEST_CASE("Processes conform where the kernel copies from peers' memory", "[conformance]") {
+  const support::shared_by_all<std::atomic<int>> pulls;
+  const launcher launch = [&](int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+    const auto count = [&](toroid::transport::shm base) { return counting(std::move(base), *pulls); };
+    support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), count, [&](auto& comm) {
+      support::prefer_pulling(comm);
+      end_of end(comm);
+      f(end);
+    });
+  };
+  // Short vectors never go this way.
+  const std::size_t least = toroid::detail::least_pulled_bytes / sizeof(element);
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    for (const std::size_t region : {std::size_t{4096}, std::size_t{0}}) {
+      launch(ranks, {.region_bytes = region}, [&](group_end& end) {
+        const std::size_t p = static_cast<std::size_t>(end.size());
+        check(end, memory_kind::ordinary, {least - 1, least, least + 1, least + p, 5 * least - 1, 100'003}, all_choices(),
+              extent::brief);
+      });
+    }
+    launch(ranks, {}, [&](group_end& end) {
+      check(end, memory_kind::mixed, {least, 3 * least + 1}, all_choices(), extent::brief);
+    });
+  }
+  CHECK(*pulls > 0);
 }
 
 TEST_CASE("Processes conform in place, in memory from allocate", "[conformance]") {

@@ -118,6 +118,12 @@ class mapped_endpoint {
     if (m_expedited) detail::expedited_barrier(m_scope);
   }
 
+  /// Throws what has broken the group; if nothing has yet, then that `peer` is lost, for the reason given.
+  [[noreturn]] void throw_lost(int peer, const wait_context& context, const std::string& why) {
+    if (broken()) throw_broken(context);
+    fail(failure::lost, peer, context, why);
+  }
+
   void wake_sleepers() const noexcept {
     for (int r = 0; r < size(); ++r) {
       if (r == m_rank) continue;

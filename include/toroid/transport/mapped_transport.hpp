@@ -50,12 +50,13 @@ concept mapped_transport = std::movable<T> && requires(T& t, const T& c, int ran
 /// A mapped transport whose ranks can copy from ordinary memory of their peers, without the peers' doing.
 ///
 /// * `can_pull()`: whether this rank has proven that it can, for all its peers; false until it knows.
-/// * `pull(r, a, n, to)`: copies n bytes at rank r's own address a; throws system_error.
+/// * `pull(r, a, n, to, context)`: copies n bytes at rank r's own address a; throws peer_lost if the rank is gone, else
+///   system_error.
 template <class T>
 concept pulling_transport = mapped_transport<T> && requires(T& t, int rank, std::uint64_t address, std::size_t bytes,
-                                                            std::byte* to) {
+                                                            std::byte* to, const transport::wait_context& context) {
   { t.can_pull() } -> std::same_as<bool>;
-  t.pull(rank, address, bytes, to);
+  t.pull(rank, address, bytes, to, context);
 };
 
 }  // namespace toroid

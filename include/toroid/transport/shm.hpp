@@ -162,11 +162,14 @@ class shm : public mapped_endpoint {
     if (m_pulls == unknown) prove_pulling();
     return m_pulls == proven;
   }
-  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to) const {
+  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to, const wait_context& context) {
     const int number = read_peer(rank, address, bytes, to);
-    if (number != 0)
-      throw system_error("toroid: reading " + std::to_string(bytes) + " bytes of rank " + std::to_string(rank) +
-                         "'s memory failed: " + std::strerror(number));
+    if (number == 0) return;
+    const std::string text = "reading " + std::to_string(bytes) + " bytes of rank " + std::to_string(rank) +
+                             "'s memory failed: " + std::strerror(number);
+    // What could be read before cannot be read any more: its process has ended, or is ending.
+    if (number == ESRCH || number == EFAULT || broken()) throw_lost(rank, context, text);
+    throw system_error(describe(context) + ": " + text);
   }
 
  private:

@@ -68,7 +68,8 @@ class host_thread {
   const std::byte* pull(int rank, std::uint64_t buffer, std::size_t origin, std::size_t offset, std::size_t bytes,
                         std::byte* to) const {
     if constexpr (pulling_transport<Transport>)
-      m_session.transport().pull(rank, buffer + offset - origin * m_call.identity.element_size, bytes, to);
+      m_session.transport().pull(rank, buffer + offset - origin * m_call.identity.element_size, bytes, to,
+                                 m_session.context());
     return to;
   }
 

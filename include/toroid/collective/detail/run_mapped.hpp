@@ -109,7 +109,9 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
         transport.reachable(call.result, call.result_is_block ? own_bytes : call.bytes()))
       agreed |= ways::reachable;
     if constexpr (may_pull) {
-      if (call.bytes() >= least_pulled_bytes && p.ranks > 1 && transport.can_pull()) agreed |= ways::can_pull;
+      // Pulled operands lie side by side in a region, so there is less room for each than staged ones have.
+      const bool fits = size <= transport.region_bytes() / static_cast<std::size_t>(Schedule::blocks(p));
+      if (fits && call.bytes() >= least_pulled_bytes && p.ranks > 1 && transport.can_pull()) agreed |= ways::can_pull;
       if (p.rank == 0 && agreed == ways::can_pull && session.chooser().choose(call.bytes()) == path_chooser::pulled)
         pulls = true;
     }
