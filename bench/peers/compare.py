@@ -182,12 +182,12 @@ class Bench:
         self.versions = {}  # of libraries
         self.left_out = {}  # by program: why
         for program in PROGRAMS:
-            missing = [x for x in (build / program.tool,) if not os.access(x, os.X_OK)]
+            missing = [program.tool] if not os.access(build / program.tool, os.X_OK) else []
             missing += [x for x in program.launcher[:1] if shutil.which(x) is None]
             if missing and program.family == "toroid":
-                sys.exit(f"compare.py: {missing[0]} is not there; build it first (cmake --build --preset release)")
+                sys.exit(f"compare.py: {build / missing[0]} is not there; build it first (cmake --build --preset release)")
             if missing:
-                self.left_out[program.name] = f"{missing[0].name if isinstance(missing[0], pathlib.Path) else missing[0]} is not there"
+                self.left_out[program.name] = f"{missing[0]} is not there"
 
     def programs(self):
         return [p for p in PROGRAMS if p.name not in self.left_out]
@@ -197,8 +197,9 @@ class Bench:
         launch = [*program.launcher, "-n", str(ranks)] if program.launcher else []
         count = [] if program.launcher else ["--ranks", str(ranks)]
         calls = ["--iterations", str(CROWDED_CALLS)] if program.spins and ranks > cores() and low < LARGE else []
-        return [*launch, str(self.build / program.tool), *program.words, *count, "--min-bytes", str(low), "--max-bytes", str(high),
-                "--factor", "4", *(word for size in also for word in ("--also", str(size))), "--repeat", "1", *calls]
+        extra = [word for size in also for word in ("--also", str(size))]
+        return [*launch, str(self.build / program.tool), *program.words, *count, "--min-bytes", str(low),
+                "--max-bytes", str(high), "--factor", "4", *extra, "--repeat", "1", *calls]
 
     def run(self, number, program, ranks, part):
         if ranks > cores() and part[0] >= LARGE and not program.crowded_large:

@@ -10,6 +10,11 @@ build=${1:-$here/../../build/release}
 ranks=${2:-2}
 peers=$build/bench/peers
 
+if [ ! -x "$build/bench/toroid-bench" ]; then
+  echo "quick_table.sh: $build/bench/toroid-bench is not there; build it first" >&2
+  exit 1
+fi
+
 # Which of the libraries has both its launcher and its program here; none is no error.
 mpi='' name='MPI'
 if [ -x "$peers/mpi-all-reduce-openmpi" ] && command -v mpiexec.openmpi >/dev/null; then
