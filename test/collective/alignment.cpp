@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/memory.hpp"
+
 #include <toroid/collective/all_gather.hpp>
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/core/half.hpp>
@@ -7,11 +12,6 @@
 #include <cstring>
 #include <span>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/memory.hpp"
 
 // Buffers that begin anywhere, elsewhere on each rank: ranks must still do the same, and touch nothing beside them.
 
@@ -56,8 +56,8 @@ void sum_at(Comm& comm, placement where, std::size_t shift, std::size_t count, c
   }
   const auto check = [&](const guarded_bytes& result, const char* what) {
     for (std::size_t i = 0; i < count; ++i)
-      demand(load<T>(result, i) == number<T>(p * (i % 7) + p * (p - 1) / 2), what, ": element ", i, " of ", count, " is ",
-             +load<T>(result, i), ", shift ", shift, ", size ", sizeof(T));
+      demand(load<T>(result, i) == number<T>(p * (i % 7) + p * (p - 1) / 2), what, ": element ", i, " of ", count,
+             " is ", +load<T>(result, i), ", shift ", shift, ", size ", sizeof(T));
     in.check_guards("input");
     out.check_guards("result");
   };

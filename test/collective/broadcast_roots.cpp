@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/broadcast.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 namespace {
 

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/memory.hpp"
+#include "support/random.hpp"
+#include "support/sanitizers.hpp"
 
 #include <toroid/topology/block.hpp>
 #include <toroid/transport/mailbox.hpp>
@@ -10,13 +16,6 @@
 #include <memory>
 #include <set>
 
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/memory.hpp"
-#include "support/random.hpp"
-#include "support/sanitizers.hpp"
-
 namespace conformance {
 
 using support::demand;
@@ -25,7 +24,8 @@ using support::placement;
 
 std::string choice::name() const {
   const char* const names[] = {"automatic", "direct", "ring"};
-  return names[static_cast<int>(algorithm)] + (segment_bytes == 0 ? "" : " in segments of " + std::to_string(segment_bytes));
+  return names[static_cast<int>(algorithm)] +
+         (segment_bytes == 0 ? "" : " in segments of " + std::to_string(segment_bytes));
 }
 
 namespace {
@@ -48,7 +48,9 @@ element load(const std::byte* data, std::size_t index) {
   return value;
 }
 
-void store(std::byte* data, std::size_t index, element value) { std::memcpy(data + index * sizeof value, &value, sizeof value); }
+void store(std::byte* data, std::size_t index, element value) {
+  std::memcpy(data + index * sizeof value, &value, sizeof value);
+}
 
 std::span<element> elements(const guarded_bytes& bytes) {
   return {reinterpret_cast<element*>(bytes.data()), bytes.size() / sizeof(element)};
@@ -158,9 +160,11 @@ class runner {
     const element turn = m_call + static_cast<element>(m_rank) + static_cast<element>(which);
     const placement where = static_cast<placement>(turn % support::placements);
     const std::size_t shift = 1 + (turn * 7 + static_cast<element>(m_rank)) % 15;
-    const bool odd_one_out = m_call % static_cast<element>(m_ranks) == static_cast<element>(m_rank) && m_call / 8 % 2 == which;
+    const bool odd_one_out =
+        m_call % static_cast<element>(m_ranks) == static_cast<element>(m_rank) && m_call / 8 % 2 == which;
     const bool shared = m_where == memory_kind::shared || (m_where == memory_kind::mixed && !odd_one_out);
-    return {shared ? m_shared[which] : m_ordinary[which].bytes(), count * sizeof(element), sizeof(element), where, shift};
+    return {shared ? m_shared[which] : m_ordinary[which].bytes(), count * sizeof(element), sizeof(element), where,
+            shift};
   }
 
   void expect(const guarded_bytes& buffer, std::size_t at, std::size_t index, element expected) const {
@@ -229,8 +233,8 @@ std::vector<choice> all_choices() {
   return {{kind::automatic, 0}, {kind::direct, 0}, {kind::direct, 256}, {kind::ring, 0}, {kind::ring, 256}};
 }
 
-void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts, const std::vector<choice>& choices,
-           extent how_much) {
+void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts,
+           const std::vector<choice>& choices, extent how_much) {
   runner all(end, where, *std::max_element(counts.begin(), counts.end()));
   for (const std::size_t count : counts)
     for (const choice& how : choices) all.check(count, how, how_much);

@@ -13,6 +13,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// What every transport must do, as one suite: all collectives, algorithms and numbers of ranks, counts around every
@@ -92,9 +93,12 @@ class end_of final : public group_end {
   template <class F>
   static void with(choice how, F f) {
     switch (how.algorithm) {
-      case choice::kind::automatic: return f(toroid::automatic{});
-      case choice::kind::direct: return f(toroid::direct{.segment_bytes = how.segment_bytes});
-      case choice::kind::ring: return f(toroid::ring{.segment_bytes = how.segment_bytes});
+      case choice::kind::automatic:
+        return f(toroid::automatic{});
+      case choice::kind::direct:
+        return f(toroid::direct{.segment_bytes = how.segment_bytes});
+      case choice::kind::ring:
+        return f(toroid::ring{.segment_bytes = how.segment_bytes});
     }
   }
   Communicator& m_comm;
@@ -108,7 +112,8 @@ enum class memory_kind {
 };
 
 /// Runs a function on all ranks of a new group; rethrows the first error.
-using launcher = std::function<void(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f)>;
+using launcher =
+    std::function<void(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f)>;
 
 /// The launchers of the two transports, for tests that look at what both must do.
 void on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
@@ -128,15 +133,15 @@ void check(const launcher& launch, memory_kind where, extent how_much = extent::
 void check(const launcher& launch, memory_kind where, extent how_much, int ranks);
 
 /// The same for given counts and algorithms, in a group that runs already; to be called by all ranks.
-void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts, const std::vector<choice>& choices,
-           extent how_much);
+void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts,
+           const std::vector<choice>& choices, extent how_much);
 
 /// Each algorithm, and those that have segments also with short ones.
 std::vector<choice> all_choices();
 
 /// For launchers: from a communicator to the suite's view of it.
-inline auto erased(const std::function<void(group_end&)>& f) {
-  return [&f](auto& comm) {
+inline auto erased(std::function<void(group_end&)> f) {
+  return [f = std::move(f)](auto& comm) {
     end_of end(comm);
     f(end);
   };

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/random.hpp"
+
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 
@@ -8,11 +13,6 @@
 #include <cstring>
 #include <span>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/random.hpp"
 
 // Sums of floats that depend on the order of their operands: the order that the algorithms promise, on every rank, in
 // every run, on every path.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_gather.hpp>
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/broadcast.hpp>
@@ -7,10 +11,6 @@
 #include <array>
 #include <cstdint>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // Elements of odd sizes: one byte, three, many thousand.
 
@@ -26,7 +26,8 @@ struct bytes {
 
   static bytes of(int rank, std::size_t index) {
     bytes b;
-    for (std::size_t i = 0; i < Size; ++i) b.values[i] = static_cast<std::uint8_t>(i * 7 + index * 3 + (std::size_t{1} << 2 * rank));
+    for (std::size_t i = 0; i < Size; ++i)
+      b.values[i] = static_cast<std::uint8_t>(i * 7 + index * 3 + (std::size_t{1} << 2 * rank));
     return b;
   }
 };
@@ -54,7 +55,8 @@ void move_elements(Comm& comm, std::size_t count, const Op& op, const Algorithm&
   std::vector<element> in(count), out(count);
   for (std::size_t i = 0; i < count; ++i) in[i] = element::of(r, i);
   toroid::all_reduce(comm, in, out, op, how);
-  for (std::size_t i = 0; i < count; ++i) demand(out[i] == total<Size>(p, i), "sum ", i, " of ", count, " of size ", Size);
+  for (std::size_t i = 0; i < count; ++i)
+    demand(out[i] == total<Size>(p, i), "sum ", i, " of ", count, " of size ", Size);
   const toroid::block own = toroid::block_of(count, p, r);
   std::vector<element> block(own.count);
   toroid::reduce_scatter(comm, in, block, op, how);
@@ -62,9 +64,11 @@ void move_elements(Comm& comm, std::size_t count, const Op& op, const Algorithm&
     demand(block[i] == total<Size>(p, own.begin + i), "block ", i, " of ", count, " of size ", Size);
   std::fill(out.begin(), out.end(), element{});
   toroid::all_gather(comm, block, out, how);
-  for (std::size_t i = 0; i < count; ++i) demand(out[i] == total<Size>(p, i), "gathered ", i, " of ", count, " of size ", Size);
+  for (std::size_t i = 0; i < count; ++i)
+    demand(out[i] == total<Size>(p, i), "gathered ", i, " of ", count, " of size ", Size);
   toroid::broadcast(comm, in, p - 1, how);
-  for (std::size_t i = 0; i < count; ++i) demand(in[i] == element::of(p - 1, i), "broadcast ", i, " of ", count, " of size ", Size);
+  for (std::size_t i = 0; i < count; ++i)
+    demand(in[i] == element::of(p - 1, i), "broadcast ", i, " of ", count, " of size ", Size);
 }
 
 template <std::size_t Size, class Comm>
@@ -84,22 +88,24 @@ const toroid::options small_regions{.region_bytes = 32 * 1024};
 }  // namespace
 
 TEST_CASE("Elements of one and of three bytes travel", "[elements]") {
-  support::run_both(3, [](auto& comm) { by_all<1>(comm), by_all<3>(comm); }, small_regions);
+  support::run_both(
+      3, [](auto& comm) { by_all<1>(comm), by_all<3>(comm); }, small_regions);
 }
 
 TEST_CASE("Elements of many bytes travel", "[elements]") {
-  support::run_both(3, [](auto& comm) { by_all<40>(comm), by_all<5000>(comm); }, small_regions);
+  support::run_both(
+      3, [](auto& comm) { by_all<40>(comm), by_all<5000>(comm); }, small_regions);
 }
 
 TEST_CASE("An element longer than a hand-over slot is refused, and the remedy is told", "[elements]") {
-  support::run_both(
-      2,
-      [](auto& comm) {
-        std::vector<bytes<5000>> values(4);
-        const std::string text = support::text_of<toroid::usage_error>([&] { toroid::all_reduce(comm, values, add{}); });
-        support::demand_words(text, "5000 bytes", "options.region_bytes");
-        std::vector<bytes<3>> others(4);
-        toroid::all_reduce(comm, others, add{});
-      },
-      {.region_bytes = 4096});
+  support::run_both(2,
+                    [](auto& comm) {
+                      std::vector<bytes<5000>> values(4);
+                      const std::string text =
+                          support::text_of<toroid::usage_error>([&] { toroid::all_reduce(comm, values, add{}); });
+                      support::demand_words(text, "5000 bytes", "options.region_bytes");
+                      std::vector<bytes<3>> others(4);
+                      toroid::all_reduce(comm, others, add{});
+                    },
+                    {.region_bytes = 4096});
 }

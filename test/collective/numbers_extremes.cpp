@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/core/half.hpp>
 
@@ -7,10 +11,6 @@
 #include <cstring>
 #include <limits>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // minimum, maximum and their kind where ranks bring NaN, infinities, negative or unsigned numbers.
 
@@ -83,7 +83,8 @@ template <class T, class Op>
 void all_alike(const std::vector<T>& contributions, const Op& op, T right) {
   reduce<T>(
       static_cast<int>(contributions.size()), op,
-      [&](int rank, std::size_t) { return contributions[static_cast<std::size_t>(rank)]; }, [=](std::size_t) { return right; });
+      [&](int rank, std::size_t) { return contributions[static_cast<std::size_t>(rank)]; },
+      [=](std::size_t) { return right; });
 }
 
 template <class T>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 #include <toroid/core/half.hpp>
@@ -10,10 +14,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // Sums, averages and flags at the ends of what a type holds.
 
@@ -59,9 +59,11 @@ void alone(Comm& comm, const Op& op) {
     for (std::size_t i = 0; i < n; ++i) in[i] = toroid::bfloat16(static_cast<float>(i % 200 + 1));
     const std::vector<toroid::bfloat16> before = in;
     toroid::all_reduce(comm, in, out, op);
-    for (std::size_t i = 0; i < n; ++i) demand(same_bits(out[i], before[i]), "element ", i, " of ", n, " alone is ", +out[i]);
+    for (std::size_t i = 0; i < n; ++i)
+      demand(same_bits(out[i], before[i]), "element ", i, " of ", n, " alone is ", +out[i]);
     toroid::all_reduce(comm, in, op);
-    for (std::size_t i = 0; i < n; ++i) demand(same_bits(in[i], before[i]), "element ", i, " of ", n, " in place is ", +in[i]);
+    for (std::size_t i = 0; i < n; ++i)
+      demand(same_bits(in[i], before[i]), "element ", i, " of ", n, " in place is ", +in[i]);
   }
 }
 
@@ -85,17 +87,17 @@ TEST_CASE("Of bool, sum and maximum are or, product and minimum are and", "[numb
 
 TEST_CASE("A flag raised by 256 ranks is raised", "[numbers]") {
   // As a sum of bytes it would be 0.
-  support::run_threads(
-      256,
-      [](auto& comm) {
-        bool flags[3] = {true, comm.rank() == 77, false};
-        toroid::all_reduce(comm, flags);
-        demand(flags[0] && flags[1] && !flags[2], "rank ", comm.rank(), " has ", flags[0], flags[1], flags[2]);
-        unsigned char byte = 1;
-        std::memcpy(&byte, &flags[0], 1);
-        demand(byte == 1, "true is stored as ", int{byte});
-      },
-      {.region_bytes = 4096});
+  support::run_threads(256,
+                       [](auto& comm) {
+                         bool flags[3] = {true, comm.rank() == 77, false};
+                         toroid::all_reduce(comm, flags);
+                         demand(flags[0] && flags[1] && !flags[2], "rank ", comm.rank(), " has ", flags[0], flags[1],
+                                flags[2]);
+                         unsigned char byte = 1;
+                         std::memcpy(&byte, &flags[0], 1);
+                         demand(byte == 1, "true is stored as ", int{byte});
+                       },
+                       {.region_bytes = 4096});
 }
 
 TEST_CASE("Averages of integers are cut off towards zero", "[numbers]") {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 #include <toroid/core/half.hpp>
@@ -10,10 +14,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // Every operator and every type through a collective, in pairs. The loops have all combinations elsewhere.
 
@@ -62,7 +62,8 @@ void reduce(const Op& op, const Algorithm& how) {
       const std::span<T> result(out.get(), count);
       for (std::size_t i = 0; i < count; ++i) in[i] = contribution<T>(comm.rank(), i);
       toroid::all_reduce(comm, std::span<const T>(in.get(), count), result, op, how);
-      for (std::size_t i = 0; i < count; ++i) demand(same_bits(out[i], by_a_loop<T>(4, i, op)), "element ", i, " of ", count);
+      for (std::size_t i = 0; i < count; ++i)
+        demand(same_bits(out[i], by_a_loop<T>(4, i, op)), "element ", i, " of ", count);
     }
   });
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 
 #include <cstdint>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // An operator that does not commute: products of matrices, in rank order.
 
@@ -46,7 +46,8 @@ void multiply(Comm& comm, std::size_t count, const Algorithm& how) {
   std::vector<matrix> block(own.count);
   toroid::reduce_scatter(comm, in, block, times, how);
   for (std::size_t i = 0; i < own.count; ++i)
-    demand(block[i] == in_rank_order(comm.size(), own.begin + i), "product ", own.begin + i, " of ", count, ", scattered");
+    demand(block[i] == in_rank_order(comm.size(), own.begin + i), "product ", own.begin + i, " of ", count,
+           ", scattered");
   toroid::all_reduce(comm, in, how, times);
   demand(in == out, "in place differs");
 }
@@ -64,7 +65,7 @@ TEST_CASE("Operators that do not commute see their operands in rank order", "[or
     support::run_both(ranks, [](auto& comm) {
       for (const std::size_t count : {1u, 2u, 64u, 1000u, 6000u}) {
         multiply(comm, count, toroid::automatic{});
-        multiply(comm, count, toroid::direct{.segment_bytes = 100});
+        multiply(comm, count, toroid::direct{.segment_bytes = 1000});
       }
     });
 }
@@ -87,7 +88,8 @@ TEST_CASE("A functor keeps the state that it was given", "[order]") {
     toroid::all_reduce(comm, values, [modulus](int a, int b) { return (a + b) % modulus; });
     demand(values[1999] == 2100 % modulus, "the sum is ", values[1999]);
     std::fill(values.begin(), values.end(), 700);
-    toroid::all_reduce(comm, values, toroid::commutative([modulus](int a, int b) { return (a + b) % modulus; }), toroid::ring{});
+    toroid::all_reduce(comm, values, toroid::commutative([modulus](int a, int b) { return (a + b) % modulus; }),
+                       toroid::ring{});
     demand(values[1999] == 2100 % modulus, "the sum is ", values[1999]);
   });
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toroid/topology/block.hpp>
-
-#include <vector>
-
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/sanitizers.hpp"
+
+#include <toroid/topology/block.hpp>
+
+#include <vector>
 
 // Counts and numbers of ranks of awkward shape. The conformance suite has most of these too; here they stand by name.
 
@@ -29,7 +29,8 @@ void sum_of_ranks(group_end& end, std::size_t count, choice how) {
   std::vector<element> values(count, static_cast<element>(end.rank()) + 1);
   end.all_reduce(values, values, how);
   for (std::size_t i = 0; i < count; ++i)
-    demand(values[i] == p * (p + 1) / 2, "element ", i, " of ", count, " on ", p, " ranks by ", how.name(), " is ", values[i]);
+    demand(values[i] == p * (p + 1) / 2, "element ", i, " of ", count, " on ", p, " ranks by ", how.name(), " is ",
+           values[i]);
 }
 
 }  // namespace
@@ -38,10 +39,13 @@ TEST_CASE("Empty calls return, whatever their pointers, and keep ranks in step",
   for (const int ranks : {1, 2, 3, 5}) {
     on_both(ranks, {}, [](group_end& end) {
       alignas(16) std::byte memory[32];
-      const auto at = [&](std::size_t offset) { return std::span<element>(reinterpret_cast<element*>(memory + offset), 0); };
+      const auto at = [&](std::size_t offset) {
+        return std::span<element>(reinterpret_cast<element*>(memory + offset), 0);
+      };
       for (const choice& how : all_choices()) {
         const std::span<element> null;
-        for (const auto& [in, out] : {std::pair{null, null}, {at(0), at(0)}, {at(1), at(3)}, {at(4), null}, {null, at(5)}}) {
+        for (const auto& [in, out] :
+             {std::pair{null, null}, {at(0), at(0)}, {at(1), at(3)}, {at(4), null}, {null, at(5)}}) {
           end.all_reduce(in, out, how);
           demand_in_step(end, how);
           end.reduce_scatter(in, out, how);
@@ -61,10 +65,12 @@ TEST_CASE("Vectors with fewer elements than ranks are reduced", "[shapes]") {
       for (const choice& how : all_choices()) {
         for (std::size_t count = 1; count <= p + 1; ++count) {
           std::vector<element> in(count), out(count);
-          for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<element>(100 * i) + static_cast<element>(end.rank());
+          for (std::size_t i = 0; i < count; ++i)
+            in[i] = static_cast<element>(100 * i) + static_cast<element>(end.rank());
           end.all_reduce(in, out, how);
           for (std::size_t i = 0; i < count; ++i)
-            demand(out[i] == static_cast<element>(100 * i) * p + p * (p - 1) / 2, "element ", i, " of ", count, " is ", out[i]);
+            demand(out[i] == static_cast<element>(100 * i) * p + p * (p - 1) / 2, "element ", i, " of ", count, " is ",
+                   out[i]);
         }
       }
     });
@@ -87,13 +93,15 @@ TEST_CASE("Counts that ranks do not divide are reduced to the last element", "[s
   // Long vectors go past the caches: results are stored another way.
   const std::size_t count = support::sanitized ? 1'055'659 : 10'556'587;
   on_threads(3, {}, [&](group_end& end) {
-    for (const choice& how : {choice{choice::kind::automatic, 0}, choice{choice::kind::ring, 0}}) sum_of_ranks(end, count, how);
+    for (const choice& how : {choice{choice::kind::automatic, 0}, choice{choice::kind::ring, 0}})
+      sum_of_ranks(end, count, how);
   });
 }
 
 TEST_CASE("Long vectors are reduced to the last element by many ranks", "[shapes][slow]") {
   const auto sum = [](group_end& end) {
-    for (const choice& how : {choice{choice::kind::automatic, 0}, choice{choice::kind::ring, 0}}) sum_of_ranks(end, 10'556'587, how);
+    for (const choice& how : {choice{choice::kind::automatic, 0}, choice{choice::kind::ring, 0}})
+      sum_of_ranks(end, 10'556'587, how);
   };
   on_both(4, {}, sum);
   on_threads(8, {}, sum);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/process_state.hpp"
+#include "support/sanitizers.hpp"
+
 #include <sched.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include <chrono>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/process_state.hpp"
-#include "support/sanitizers.hpp"
 
 // More ranks than cores. What counts is processor time: how long it takes besides depends on what else runs here.
 
@@ -46,8 +46,11 @@ double processor_seconds(int cores, Launch launch) {
     launch();
     rusage children{};
     ::getrusage(RUSAGE_CHILDREN, &children);
-    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-    return std::to_string(seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before + seconds(children.ru_utime) + seconds(children.ru_stime));
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return std::to_string(seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before + seconds(children.ru_utime) +
+                          seconds(children.ru_stime));
   });
   INFO(how.text);
   REQUIRE(how.status == 0);
@@ -82,6 +85,4 @@ TEST_CASE("A thousand short sums of eight ranks on one or two cores take little 
   }
 }
 
-TEST_CASE("Ranks that wait long sleep", "[crowded]") {
-  on_both(4, {}, wait_for_a_sleeper);
-}
+TEST_CASE("Ranks that wait long sleep", "[crowded]") { on_both(4, {}, wait_for_a_sleeper); }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/random.hpp"
+
+#include <toroid/toroid.hpp>
+
 #include <signal.h>
 #include <sys/wait.h>
-#include <toroid/toroid.hpp>
 
 #include <array>
 #include <atomic>
@@ -9,12 +16,6 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/random.hpp"
 
 // Ranks that throw, return early, end their process or are killed: the others learn of it at once, however long the
 // limit is, and the launcher gives the first error.
@@ -90,7 +91,9 @@ TEST_CASE("The first error that a thread throws comes back as it is", "[lost]") 
 TEST_CASE("The first error that a process throws comes back with its type and text", "[lost]") {
   for (const std::size_t count : {short_count, long_count}) {
     const support::shared_by_all<witness> seen(3);
-    const auto run = [&](std::size_t i, auto end_it) { on_processes(4, patient, until_lost(seen[i], 2, count, end_it)); };
+    const auto run = [&](std::size_t i, auto end_it) {
+      on_processes(4, patient, until_lost(seen[i], 2, count, end_it));
+    };
     CHECK(support::text_of<toroid::error>([&] { run(0, [] { throw std::runtime_error("the disk is full"); }); }) ==
           "the disk is full");
     CHECK(support::text_of<toroid::usage_error>([&] { run(1, [] { throw toroid::usage_error("mine"); }); }) == "mine");
@@ -103,7 +106,8 @@ TEST_CASE("The first error that a process throws comes back with its type and te
 TEST_CASE("A rank that returns early is lost to those that wait for it", "[lost]") {
   for (const std::size_t count : {short_count, long_count}) {
     const support::shared_by_all<witness> seen(2);
-    const auto text = support::text_of<toroid::peer_lost>([&] { on_threads(3, patient, until_lost(seen[0], 1, count, [] {})); });
+    const auto text =
+        support::text_of<toroid::peer_lost>([&] { on_threads(3, patient, until_lost(seen[0], 1, count, [] {})); });
     support::demand_words(text, "rank 1 has left");
     support::demand_words(
         support::text_of<toroid::peer_lost>([&] { on_processes(3, patient, until_lost(seen[1], 0, count, [] {})); }),
@@ -221,8 +225,10 @@ TEST_CASE("A function may take the communicator over, and then fail", "[lost]") 
     std::vector<int> values(4);
     toroid::all_reduce(mine, values);
   };
-  support::demand_words(support::text_of<std::runtime_error>([&] { support::run_threads(2, f, patient); }), "failed with it");
-  support::demand_words(support::text_of<toroid::error>([&] { support::run_processes(2, f, patient); }), "failed with it");
+  support::demand_words(support::text_of<std::runtime_error>([&] { support::run_threads(2, f, patient); }),
+                        "failed with it");
+  support::demand_words(support::text_of<toroid::error>([&] { support::run_processes(2, f, patient); }),
+                        "failed with it");
 }
 
 TEST_CASE("A lost process is noticed where the program ignores the end of children", "[lost]") {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
-#include <cstdint>
-#include <thread>
-#include <vector>
-
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
 #include "support/random.hpp"
 #include "support/sanitizers.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
 
 // Many calls, one straight after the other, on many communicators, past the ends of counters.
 
@@ -36,14 +36,15 @@ void back_to_back(group_end& end, int calls, std::uint64_t seed) {
       const int root = static_cast<int>(same_on_all.below(p));
       std::fill(v.begin(), v.end(), end.rank() == root ? salt : 0u);
       end.broadcast(v, root, how);
-      for (std::size_t i = 0; i < count; ++i) demand(v[i] == salt, "call ", call, ", element ", i, " of ", count, " is ", v[i]);
+      for (std::size_t i = 0; i < count; ++i)
+        demand(v[i] == salt, "call ", call, ", element ", i, " of ", count, " is ", v[i]);
       continue;
     }
     for (std::size_t i = 0; i < count; ++i) v[i] = salt + static_cast<element>(i) + static_cast<element>(end.rank());
     end.all_reduce(v, v, how);
     for (std::size_t i = 0; i < count; ++i)
-      demand(v[i] == p * (salt + static_cast<element>(i)) + p * (p - 1) / 2, "call ", call, ", element ", i, " of ", count,
-             " is ", v[i]);
+      demand(v[i] == p * (salt + static_cast<element>(i)) + p * (p - 1) / 2, "call ", call, ", element ", i, " of ",
+             count, " is ", v[i]);
   }
 }
 

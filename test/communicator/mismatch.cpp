@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/toroid.hpp>
 
 #include <chrono>
 #include <functional>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // Ranks that make different calls. Each learns of it, within seconds, from an error that names two ranks, what both
 // called and where.
@@ -28,22 +28,23 @@ template <class TwoCalls, class... Words>
 void disagree(TwoCalls two_calls, const Words&... words) {
   for (const int ranks : {2, 3}) {
     for (const int odd : {0, ranks - 1}) {
-      support::run_both(
-          ranks,
-          [&](auto& comm) {
-            const auto began = std::chrono::steady_clock::now();
-            const auto calls = [&] {
-              two_calls(comm, comm.rank() == odd);
-              barrier(comm, here);
-              barrier(comm, here);
-            };
-            const std::string text = support::text_of<mismatch_error>(calls);
-            demand(std::chrono::steady_clock::now() - began < std::chrono::seconds(5), "it took too long to say ", text);
-            support::demand_words(text, "ranks disagree", "rank " + std::to_string(odd), words...);
-            // The communicator is broken: the same error again, at once.
-            demand(support::text_of<mismatch_error>([&] { barrier(comm); }) == text, "another error than ", text);
-          },
-          {.timeout = std::chrono::seconds(20)});
+      support::run_both(ranks,
+                        [&](auto& comm) {
+                          const auto began = std::chrono::steady_clock::now();
+                          const auto calls = [&] {
+                            two_calls(comm, comm.rank() == odd);
+                            barrier(comm, here);
+                            barrier(comm, here);
+                          };
+                          const std::string text = support::text_of<mismatch_error>(calls);
+                          demand(std::chrono::steady_clock::now() - began < std::chrono::seconds(5),
+                                 "it took too long to say ", text);
+                          support::demand_words(text, "ranks disagree", "rank " + std::to_string(odd), words...);
+                          // The communicator is broken: the same error again, at once.
+                          demand(support::text_of<mismatch_error>([&] { barrier(comm); }) == text,
+                                 "another error than ", text);
+                        },
+                        {.timeout = std::chrono::seconds(20)});
     }
   }
 }
@@ -58,9 +59,10 @@ void sum_of(Comm& comm, std::size_t count, const call_site& at) {
 
 TEST_CASE("Ranks that reduce different counts learn of it", "[mismatch]") {
   for (const auto& [most, odd] : {std::pair<std::size_t, std::size_t>{10, 9}, {4096, 4095}, {1, 0}, {100'000, 3}})
-    disagree(
-        [most = most, odd = odd](auto& comm, bool is_odd) { is_odd ? sum_of(comm, odd, there) : sum_of(comm, most, here); },
-        "all_reduce of " + std::to_string(most), "all_reduce of " + std::to_string(odd), "here.cpp:11", "there.cpp:22");
+    disagree([most = most, odd = odd](auto& comm,
+                                      bool is_odd) { is_odd ? sum_of(comm, odd, there) : sum_of(comm, most, here); },
+             "all_reduce of " + std::to_string(most), "all_reduce of " + std::to_string(odd), "here.cpp:11",
+             "there.cpp:22");
 }
 
 TEST_CASE("Ranks that pass different operators or types learn of it", "[mismatch]") {
@@ -105,8 +107,8 @@ TEST_CASE("Ranks that name different roots learn of it", "[mismatch]") {
 }
 
 TEST_CASE("Ranks that call different collectives learn of it", "[mismatch]") {
-  disagree([](auto& comm, bool is_odd) { is_odd ? barrier(comm, there) : sum_of(comm, 10, here); }, "barrier at there.cpp:22",
-           "all_reduce of 10", "here.cpp:11");
+  disagree([](auto& comm, bool is_odd) { is_odd ? barrier(comm, there) : sum_of(comm, 10, here); },
+           "barrier at there.cpp:22", "all_reduce of 10", "here.cpp:11");
   for (const std::size_t count : {6u, 6000u})
     disagree(
         [count](auto& comm, bool is_odd) {
@@ -131,23 +133,24 @@ TEST_CASE("Functors and call sites are not compared", "[mismatch]") {
   support::run_both(2, [](auto& comm) {
     std::vector<int> values(10, 2);
     if (comm.rank() == 0)
-      all_reduce(comm, values, [](int a, int b) { return a + b; }, {}, here);
+      all_reduce(
+          comm, values, [](int a, int b) { return a + b; }, {}, here);
     else
-      all_reduce(comm, values, [](int a, int b) { return b + a; }, {}, there);
+      all_reduce(
+          comm, values, [](int a, int b) { return b + a; }, {}, there);
     demand(values[9] == 4, "the sum is ", values[9]);
   });
 }
 
 TEST_CASE("Without checking, ranks that disagree are not told", "[mismatch]") {
-  support::run_both(
-      2,
-      [](auto& comm) {
-        std::vector<int> values(1000, 3);
-        if (comm.rank() == 0)
-          all_reduce(comm, values, sum{});
-        else
-          all_reduce(comm, values, product{});
-        barrier(comm);
-      },
-      {.checking = check::none});
+  support::run_both(2,
+                    [](auto& comm) {
+                      std::vector<int> values(1000, 3);
+                      if (comm.rank() == 0)
+                        all_reduce(comm, values, sum{});
+                      else
+                        all_reduce(comm, values, product{});
+                      barrier(comm);
+                    },
+                    {.checking = check::none});
 }

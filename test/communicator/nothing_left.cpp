@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-#include <toroid/toroid.hpp>
-#include <unistd.h>
-
-#include <stdexcept>
-#include <vector>
-
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
 #include "support/process_state.hpp"
 #include "support/sanitizers.hpp"
+
+#include <toroid/toroid.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <vector>
 
 // Groups come and go; set-ups fail. No thread, descriptor, mapping or child stays behind.
 
@@ -107,7 +108,10 @@ TEST_CASE("Too few descriptors give an error with the remedy", "[left]") {
   const rlim_t enough = 256;
   for (rlim_t few : {4u, 6u, 10u}) {
     const std::string text = refused([&] { set_limit(RLIMIT_NOFILE, static_cast<rlim_t>(::dup(0)) + few); },
-                                     [&] { set_limit(RLIMIT_NOFILE, enough); ::close(::dup(0) - 1); },
+                                     [&] {
+                                       set_limit(RLIMIT_NOFILE, enough);
+                                       ::close(::dup(0) - 1);
+                                     },
                                      [] { on_processes(16, {}, sum_once); });
     support::demand_words(text, "ulimit -n", "bytes asked for");
   }
@@ -126,8 +130,9 @@ TEST_CASE("Too little address space gives an error with the remedy", "[left]") {
 TEST_CASE("A limit on the size of files gives an error with the remedy", "[left]") {
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
-  const std::string text = refused([] { set_limit(RLIMIT_FSIZE, rlim_t{1} << 20); },
-                                   [&] { set_limit(RLIMIT_FSIZE, before.rlim_cur); }, [] { on_processes(2, {}, sum_once); });
+  const std::string text =
+      refused([] { set_limit(RLIMIT_FSIZE, rlim_t{1} << 20); }, [&] { set_limit(RLIMIT_FSIZE, before.rlim_cur); },
+              [] { on_processes(2, {}, sum_once); });
   support::demand_words(text, "shared_bytes", "ulimit -f");
 }
 
@@ -143,5 +148,6 @@ TEST_CASE("Too few processes give an error with the remedy", "[left]") {
   };
   const auto mend = [&] { set_limit(RLIMIT_NPROC, before.rlim_cur); };
   support::demand_words(refused(become_few, mend, [] { on_processes(8, {}, sum_once); }), "fork of rank", "ulimit -u");
-  support::demand_words(refused(become_few, mend, [] { on_threads(8, {}, sum_once); }), "could not be started", "ulimit -u");
+  support::demand_words(refused(become_few, mend, [] { on_threads(8, {}, sum_once); }), "could not be started",
+                        "ulimit -u");
 }

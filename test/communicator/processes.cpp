@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/process_state.hpp"
+
 #include <toroid/toroid.hpp>
+
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,11 +14,6 @@
 #include <numeric>
 #include <thread>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/process_state.hpp"
 
 namespace {
 

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/memory.hpp"
+
 #include <toroid/toroid.hpp>
 
 #include <atomic>
@@ -7,12 +13,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/memory.hpp"
 
 // A rank that comes late. The others get a timeout_error that says what was missing, and free their buffers at once;
 // the late one must not touch them. (An address sanitizer would see it.)
@@ -44,7 +44,8 @@ void late(group_end& end, const char* operation, Call call) {
   const auto again = clock_type::now();
   demand(support::text_of<toroid::timeout_error>([&] { end.barrier(); }) == text, "another error than ", text);
   std::vector<element> more(100'000);
-  demand(support::text_of<toroid::timeout_error>([&] { end.all_reduce(more, more, {}); }) == text, "another error than ", text);
+  demand(support::text_of<toroid::timeout_error>([&] { end.all_reduce(more, more, {}); }) == text,
+         "another error than ", text);
   demand(clock_type::now() - again < limit, "a broken communicator makes its caller wait");
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
 #include <toroid/toroid.hpp>
 
 #include <climits>
 #include <numeric>
 #include <span>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // What a caller can get wrong: each gives a usage_error before any byte moves, and the communicator goes on.
 
@@ -117,7 +117,8 @@ TEST_CASE("Wrong lengths and roots are refused", "[usage]") {
 
 TEST_CASE("Sizes in bytes that overflow are refused", "[usage]") {
   on_both(2, {}, [](group_end& end) {
-    for (const std::size_t count : {SIZE_MAX, SIZE_MAX / sizeof(element), SIZE_MAX / sizeof(element) + 2, SIZE_MAX / 2}) {
+    for (const std::size_t count :
+         {SIZE_MAX, SIZE_MAX / sizeof(element), SIZE_MAX / sizeof(element) + 2, SIZE_MAX / 2}) {
       const auto long_span = [count](auto v) { return std::span<element>(v.data(), count); };
       refused(end, "more than can be addressed", [&](auto v) { end.all_reduce(long_span(v), long_span(v), {}); });
       refused(end, "more than can be addressed", [&](auto v) { end.reduce_scatter(long_span(v), v, {}); });
@@ -127,8 +128,8 @@ TEST_CASE("Sizes in bytes that overflow are refused", "[usage]") {
   });
   support::run_both(1, [](auto& comm) {
     for (const std::size_t count : {SIZE_MAX, SIZE_MAX / sizeof(double) + 1})
-      support::demand_words(support::text_of<toroid::usage_error>([&] { toroid::allocate<double>(comm, count); }), "allocate",
-                            "more than can be addressed");
+      support::demand_words(support::text_of<toroid::usage_error>([&] { toroid::allocate<double>(comm, count); }),
+                            "allocate", "more than can be addressed");
   });
 }
 
@@ -147,7 +148,9 @@ TEST_CASE("A communicator that was moved from refuses every call", "[usage]") {
   support::run_both(2, [](auto& comm) {
     auto other = std::move(comm);
     std::vector<int> values(4, 1), block(2);
-    const auto refused_here = [](auto&& call) { support::demand_words(support::text_of<toroid::usage_error>(call), "moved from"); };
+    const auto refused_here = [](auto&& call) {
+      support::demand_words(support::text_of<toroid::usage_error>(call), "moved from");
+    };
     refused_here([&] { toroid::all_reduce(comm, values); });
     refused_here([&] { toroid::reduce_scatter(comm, values, block); });
     refused_here([&] { toroid::all_gather(comm, block, values); });
@@ -165,8 +168,10 @@ TEST_CASE("Wrong numbers of ranks and wrong options are refused before anything 
   bool started = false;
   const auto f = [&](auto&) { started = true; };
   const auto refused_by_both = [&](int ranks, const toroid::options& chosen, const char* words) {
-    support::demand_words(support::text_of<toroid::usage_error>([&] { support::run_threads(ranks, f, chosen); }), words);
-    support::demand_words(support::text_of<toroid::usage_error>([&] { support::run_processes(ranks, f, chosen); }), words);
+    support::demand_words(support::text_of<toroid::usage_error>([&] { support::run_threads(ranks, f, chosen); }),
+                          words);
+    support::demand_words(support::text_of<toroid::usage_error>([&] { support::run_processes(ranks, f, chosen); }),
+                          words);
   };
   for (const int ranks : {0, -1, INT_MIN}) refused_by_both(ranks, {}, "at least one rank");
   refused_by_both(INT_MAX, {}, "ranks are more than");
@@ -176,6 +181,7 @@ TEST_CASE("Wrong numbers of ranks and wrong options are refused before anything 
     refused_by_both(2, {.region_bytes = bytes}, "options.region_bytes");
   for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX / 2 + 1})
     support::demand_words(
-        support::text_of<toroid::usage_error>([&] { support::run_processes(2, f, {.shared_bytes = bytes}); }), "options.shared_bytes");
+        support::text_of<toroid::usage_error>([&] { support::run_processes(2, f, {.shared_bytes = bytes}); }),
+        "options.shared_bytes");
   CHECK_FALSE(started);
 }

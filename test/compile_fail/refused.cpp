@@ -155,9 +155,7 @@ void call(group& comm) {
 #elif defined(REFUSE_STRING_FROM_PROCESSES)
 // expect: toroid: run_processes brings back trivially copyable results only
 void call() {
-  (void)toroid::run_processes(2, [](auto& comm) {
-    return REFUSED(std::to_string(comm.rank()), comm.rank());
-  });
+  (void)toroid::run_processes(2, [](auto& comm) { return REFUSED(std::to_string(comm.rank()), comm.rank()); });
 }
 
 #elif defined(REFUSE_FUNCTION_WITHOUT_COMMUNICATOR)

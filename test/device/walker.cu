@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk, the executor and all schedules compile for a GPU from the same source as for the host. The policy here is
-// the simplest that can be right (one thread, floats, sum); it shows what a device policy has to supply. Compiled, never
-// run: no GPU is needed.
-#include <cuda/atomic>
+// the simplest that can be right (one thread, floats, sum); it shows what a device policy has to supply. Compiled,
+// never run: no GPU is needed.
 #include <toroid/collective/detail/mapped_executor.hpp>
 #include <toroid/schedule/compose.hpp>
 #include <toroid/schedule/walk.hpp>
+
+#include <cuda/atomic>
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,8 @@ class device_thread {
 
   __device__ void wait(int rank, std::uint64_t progress) {
     flag theirs(*m_buffers.progress[rank]);
-    while (theirs.load(cuda::std::memory_order_acquire) < progress) {}
+    while (theirs.load(cuda::std::memory_order_acquire) < progress) {
+    }
   }
   __device__ void publish(std::uint64_t progress) {
     flag(*m_buffers.progress[m_rank]).store(progress, cuda::std::memory_order_release);

@@ -85,7 +85,7 @@ TEST_CASE("planted faults of the pulled path are caught") {
   model::tally count("pulled, planted faults");
   for (const planted fault : {planted::relaxed_publish, planted::relaxed_wait, planted::publish_first,
                               planted::published_early, planted::no_step_wait, planted::step_wait_early,
-                              planted::relaxed_entry, planted::no_entry, planted::no_leave, planted::leave_early}) {
+                              planted::relaxed_entry, planted::no_leave, planted::leave_early}) {
     caught<path::pulled>(count, s::direct_all_reduce{}, collective_kind::all_reduce, 2, fault);
     caught<path::pulled>(count, s::ring_all_gather{}, collective_kind::all_gather, 3, fault);
   }

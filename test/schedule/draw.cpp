@@ -127,8 +127,10 @@ TEST_CASE("A schedule as JSON", "[schedule]") {
         R"({"ranks": 2, "root": 1, "blocks": 1, "steps": 2, "touching_steps": 1, "pipelined": true,
  "classes": [{"first": 0, "count": 1}, {"first": 1, "count": 1}],
  "operations": [
-  {"step": 0, "rank": 1, "from": [1], "theirs": "input", "blocks": [0, 1], "to": [0], "at": "delivered", "completes": false},
-  {"step": 1, "rank": 0, "from": [1], "theirs": "delivered", "blocks": [0, 1], "to": [0], "at": "delivered", "completes": false}]}
+  {"step": 0, "rank": 1, "from": [1], "theirs": "input", "blocks": [0, 1], "to": [0], "at": "delivered", )"
+        R"("completes": false},
+  {"step": 1, "rank": 0, "from": [1], "theirs": "delivered", "blocks": [0, 1], "to": [0], "at": "delivered", )"
+        R"("completes": false}]}
 )");
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/mman.h>
+#include "support/watchdog.hpp"
+
 #include <toroid/communicator/run_processes.hpp>
 #include <toroid/communicator/run_threads.hpp>
+
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <exception>
@@ -13,8 +16,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "support/watchdog.hpp"
 
 /// Launchers of groups for tests: those of the library under a watchdog, and the same for a transport that wraps one.
 namespace support {
@@ -39,8 +40,7 @@ void run_threads_over(int ranks, const toroid::options& chosen, const toroid::tr
       ranks, toroid::detail::region_bytes_of(ranks, chosen));
   toroid::detail::first_error first;
   std::vector<comm_type> ends;
-  for (int r = 0; r < ranks; ++r)
-    ends.emplace_back(make(toroid::transport::threads(r, memory, how)), chosen);
+  for (int r = 0; r < ranks; ++r) ends.emplace_back(make(toroid::transport::threads(r, memory, how)), chosen);
   std::vector<std::thread> threads;
   for (comm_type& end : ends) {
     threads.emplace_back([&] {
@@ -49,7 +49,8 @@ void run_threads_over(int ranks, const toroid::options& chosen, const toroid::tr
         f(comm);
       } catch (const std::exception& error) {
         first.note(std::current_exception());
-        toroid::detail::access::session(comm).fail("rank " + std::to_string(comm.rank()) + " has failed: " + error.what());
+        toroid::detail::access::session(comm).fail("rank " + std::to_string(comm.rank()) +
+                                                   " has failed: " + error.what());
       }
     });
   }
@@ -59,7 +60,8 @@ void run_threads_over(int ranks, const toroid::options& chosen, const toroid::tr
 
 /// The same on forked processes, over transports made from shm.
 template <class Make, class F>
-void run_processes_over(int ranks, const toroid::options& chosen, const toroid::transport::waiting& how, Make make, F f) {
+void run_processes_over(int ranks, const toroid::options& chosen, const toroid::transport::waiting& how, Make make,
+                        F f) {
   using transport_type = std::invoke_result_t<Make&, toroid::transport::shm>;
   const watchdog guard(patience);
   toroid::detail::forked_group group(ranks, chosen);
@@ -124,7 +126,8 @@ void prefer_pulling(Communicator& comm) {
 template <class T>
 class shared_by_all {
  public:
-  explicit shared_by_all(std::size_t count = 1) : m_memory(count * sizeof(T)), m_objects(new (m_memory.data()) T[count]{}) {}
+  explicit shared_by_all(std::size_t count = 1)
+      : m_memory(count * sizeof(T)), m_objects(new (m_memory.data()) T[count]{}) {}
   T& operator[](std::size_t index) const noexcept { return m_objects[index]; }
   T& operator*() const noexcept { return *m_objects; }
   T* operator->() const noexcept { return m_objects; }

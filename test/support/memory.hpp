@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "support/demand.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,8 +11,6 @@
 #include <new>
 #include <span>
 #include <string>
-
-#include "support/demand.hpp"
 
 namespace support {
 
@@ -86,7 +86,8 @@ class guarded_bytes {
     for (int side = 0; side < 2; ++side)
       for (std::size_t i = 0; i < guards[side].size(); ++i)
         if (guards[side][i] != guard_value)
-          throw check_failed(joined(what, ": byte ", i, " of the guard ", side == 0 ? "before" : "after", " has changed"));
+          throw check_failed(
+              joined(what, ": byte ", i, " of the guard ", side == 0 ? "before" : "after", " has changed"));
   }
 
  private:

@@ -67,7 +67,8 @@ ending in_a_copy(F f) {
   ::close(ends[1]);
   ending how;
   char buffer[512];
-  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) how.text.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    how.text.append(buffer, static_cast<std::size_t>(n));
   ::close(ends[0]);
   if (child < 0) return {-1, "no fork"};
   while (::waitpid(child, &how.status, 0) < 0 && errno == EINTR) {

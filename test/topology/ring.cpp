@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toroid/topology/ring.hpp>
-
 #include "support/catch.hpp"
+
+#include <toroid/topology/ring.hpp>
 
 using namespace toroid::topology;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/random.hpp"
+#include "support/sanitizers.hpp"
+
 #include <toroid/toroid.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/random.hpp"
-#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -33,7 +33,8 @@ TEST_CASE("Allocated memory is aligned, zero and apart from the rest", "[allocat
       std::vector<std::span<std::uint32_t>> sorted = held;
       std::sort(sorted.begin(), sorted.end(), [](auto a, auto b) { return a.data() < b.data(); });
       for (std::size_t i = 1; i < sorted.size(); ++i)
-        demand(sorted[i - 1].data() + std::max<std::size_t>(sorted[i - 1].size(), 1) <= sorted[i].data(), "two overlap");
+        demand(sorted[i - 1].data() + std::max<std::size_t>(sorted[i - 1].size(), 1) <= sorted[i].data(),
+               "two overlap");
     };
     for (int i = 0; i < 300; ++i) {
       if (!held.empty() && random.below(3) == 0) {
@@ -47,7 +48,8 @@ TEST_CASE("Allocated memory is aligned, zero and apart from the rest", "[allocat
       const auto memory = toroid::allocate<std::uint32_t>(comm, count);
       demand(memory.size() == count, "asked for ", count, ", got ", memory.size());
       demand(memory.data() != nullptr, "null for ", count);
-      demand(address(memory.data()) % (count * sizeof(std::uint32_t) >= 4096 ? 4096 : 128) == 0, "not aligned: ", count);
+      demand(address(memory.data()) % (count * sizeof(std::uint32_t) >= 4096 ? 4096 : 128) == 0,
+             "not aligned: ", count);
       demand(all_zero(memory), "memory is not zero");
       std::fill(memory.begin(), memory.end(), static_cast<std::uint32_t>(count));
       held.push_back(memory);
@@ -65,7 +67,8 @@ TEST_CASE("Memory given back is used again", "[allocate]") {
           const auto memory = toroid::allocate<char>(comm, 1 << 20);  // all there is
           demand(all_zero(memory), "memory is not zero the second time");
           std::fill(memory.begin(), memory.end(), 'x');
-          const std::string text = support::text_of<toroid::system_error>([&] { (void)toroid::allocate<char>(comm, 1); });
+          const std::string text =
+              support::text_of<toroid::system_error>([&] { (void)toroid::allocate<char>(comm, 1); });
           support::demand_words(text, "1 bytes asked for", std::to_string(1 << 20), "options.shared_bytes");
           toroid::deallocate(comm, memory);
         }
@@ -93,8 +96,8 @@ TEST_CASE("What was not allocated cannot be given back", "[allocate]") {
     const auto second = toroid::allocate<int>(comm, 1000);
     std::vector<int> other(1000);
     const auto refused = [&](std::span<int> memory) {
-      support::demand_words(support::text_of<toroid::usage_error>([&] { toroid::deallocate(comm, memory); }), "deallocate",
-                            "not allocated through this communicator");
+      support::demand_words(support::text_of<toroid::usage_error>([&] { toroid::deallocate(comm, memory); }),
+                            "deallocate", "not allocated through this communicator");
     };
     refused(other);
     refused(first.subspan(1));
@@ -112,9 +115,8 @@ TEST_CASE("What was not allocated cannot be given back", "[allocate]") {
 TEST_CASE("Memory of another communicator is not this one's", "[allocate]") {
   support::run_threads(1, [](auto& outer) {
     const auto memory = toroid::allocate<int>(outer, 10);
-    toroid::run_threads(1, [&](auto& inner) {
-      support::text_of<toroid::usage_error>([&] { toroid::deallocate(inner, memory); });
-    });
+    toroid::run_threads(
+        1, [&](auto& inner) { support::text_of<toroid::usage_error>([&] { toroid::deallocate(inner, memory); }); });
     toroid::deallocate(outer, memory);
   });
 }
@@ -145,15 +147,14 @@ TEST_CASE("Allocated memory is not reused after an error, when a late peer may s
 
 TEST_CASE("The footprint is what a rank's end takes", "[allocate]") {
   for (const std::size_t region : {std::size_t{4096}, std::size_t{1} << 20}) {
-    support::run_both(
-        2,
-        [&](auto& comm) {
-          const std::size_t before = comm.footprint();
-          const std::size_t least = toroid::transport::region_count * region;
-          demand(before >= least && before <= least + 64 * 1024, "the footprint is ", before);
-          (void)toroid::allocate<char>(comm, 1 << 20);
-          demand(comm.footprint() == before, "allocate() changes the footprint");
-        },
-        {.region_bytes = region});
+    support::run_both(2,
+                      [&](auto& comm) {
+                        const std::size_t before = comm.footprint();
+                        const std::size_t least = toroid::transport::region_count * region;
+                        demand(before >= least && before <= least + 64 * 1024, "the footprint is ", before);
+                        (void)toroid::allocate<char>(comm, 1 << 20);
+                        demand(comm.footprint() == before, "allocate() changes the footprint");
+                      },
+                      {.region_bytes = region});
   }
 }

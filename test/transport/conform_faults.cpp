@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <toroid/transport/fault_injecting.hpp>
-
 #include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/launch.hpp"
+
+#include <toroid/transport/fault_injecting.hpp>
 
 // The suite once more on ranks that are late at random, whose sleeps are interrupted, and that sleep at once.
 

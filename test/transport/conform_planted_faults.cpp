@@ -90,7 +90,8 @@ TEST_CASE("The conformance suite notices a transport that forgets to signal", "[
   support::demand_words(complaint(fault::keeps_signals, memory_kind::ordinary), "no answer within");
 }
 
-TEST_CASE("The conformance suite notices a transport that reads and writes beside the buffers", "[conformance][planted]") {
+TEST_CASE("The conformance suite notices a transport that reads and writes beside the buffers",
+          "[conformance][planted]") {
   const std::string text = complaint(fault::misleads_about_memory, memory_kind::shared);
   CAPTURE(text);
   CHECK((text.find("element") != std::string::npos || text.find("guard") != std::string::npos));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/random.hpp"
+
 #include <toroid/transport/free_list.hpp>
 
 #include <vector>
-
-#include "support/catch.hpp"
-#include "support/random.hpp"
 
 using toroid::transport::free_list;
 

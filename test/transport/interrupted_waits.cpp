@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+
+#include <toroid/collective/all_reduce.hpp>
+#include <toroid/transport/fault_injecting.hpp>
+
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <toroid/collective/all_reduce.hpp>
-#include <toroid/transport/fault_injecting.hpp>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,11 +17,6 @@
 #include <chrono>
 #include <stdexcept>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
 
 // Signals that end sleeps early: a wait goes on, and its deadline stays what it was.
 

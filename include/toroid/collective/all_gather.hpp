@@ -18,7 +18,8 @@ namespace toroid {
 namespace detail {
 
 template <class Transport, class T, class Algorithm>
-void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const Algorithm& how, call_site at) {
+void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const Algorithm& how,
+                call_site at) {
   auto& session = access::session(comm);
   call_identity identity;
   identity.collective = collective_kind::all_gather;
@@ -33,8 +34,8 @@ void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<
     refuse(identity.collective, at,
            "the input has " + std::to_string(in.size()) + " elements, but this rank's block of " +
                std::to_string(out.size()) + " has " + std::to_string(own.count) + " (toroid::block_of)");
-  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), static_cast<std::ptrdiff_t>(own.begin * sizeof(T)),
-                identity);
+  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(),
+                static_cast<std::ptrdiff_t>(own.begin * sizeof(T)), identity);
   collective_call call = erase<T, void>(identity, session.instructions(), nullptr);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());

@@ -51,7 +51,8 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
   check_span(in, "the input", identity);
   check_span(out, "the result", identity);
   if (in.size() != out.size())
-    refuse(identity.collective, at, "the input has " + std::to_string(in.size()) + " elements, the result " + std::to_string(out.size()));
+    refuse(identity.collective, at,
+           "the input has " + std::to_string(in.size()) + " elements, the result " + std::to_string(out.size()));
   check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), 0, identity);
   auto& session = access::session(comm);
   collective_call call = erase<T>(identity, session.instructions(), &given.combine);

@@ -15,12 +15,12 @@ namespace toroid {
 
 /// What an all-reduce would do, in words and numbers.
 struct call_plan {
-  std::string algorithm;       ///< "one-shot", "direct" or "ring"
-  std::string transport;       ///< the transport's name
-  std::string wire;            ///< element type that travels
-  std::size_t bytes = 0;       ///< length of the vector
-  int steps = 0;               ///< of the schedule
-  std::size_t bytes_sent = 0;  ///< by one rank, at most
+  std::string algorithm;                                      ///< "one-shot", "direct" or "ring"
+  std::string transport;                                      ///< the transport's name
+  std::string wire;                                           ///< element type that travels
+  std::size_t bytes = 0;                                      ///< length of the vector
+  int steps = 0;                                              ///< of the schedule
+  std::size_t bytes_sent = 0;                                 ///< by one rank, at most
   std::size_t pieces_in_place = 0, piece_bytes_in_place = 0;  ///< where peers can reach all buffers
   std::size_t pieces_staged = 0, piece_bytes_staged = 0;      ///< where one rank's cannot be reached
   std::string why;
@@ -67,8 +67,8 @@ call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm
   const std::size_t others = static_cast<std::size_t>(comm.size() - 1);
   const std::size_t block_bytes = longest_block(count, comm.size()) * sizeof(T);
   const auto pieces = [&]<class Schedule>(Schedule, detail::path path, std::size_t& number, std::size_t& bytes) {
-    const schedule::layout layout = detail::layout_for<Schedule>(path, ranks, count, sizeof(T),
-                                                                 detail::segment_bytes_of(how), transport.region_bytes());
+    const schedule::layout layout = detail::layout_for<Schedule>(
+        path, ranks, count, sizeof(T), detail::segment_bytes_of(how), transport.region_bytes());
     number = layout.pieces();
     bytes = layout.piece * sizeof(T);
   };
@@ -89,9 +89,10 @@ call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm
     p.why = "up to " + std::to_string(transport::inline_bytes) + " bytes travel beside the flag that announces them";
   } else {
     p.algorithm = "direct";
-    p.why = std::is_same_v<Algorithm, direct>
-                ? std::string("it was asked for")
-                : std::string("ranks map each other's memory, so every operand is read once and every result written once");
+    p.why =
+        std::is_same_v<Algorithm, direct>
+            ? std::string("it was asked for")
+            : std::string("ranks map each other's memory, so every operand is read once and every result written once");
     if (comm.size() == 2)
       describe(schedule::direct_all_reduce{}, schedule::one_shot_all_reduce{});
     else

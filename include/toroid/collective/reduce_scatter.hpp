@@ -39,8 +39,8 @@ void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::s
     refuse(identity.collective, at,
            "the result has " + std::to_string(out.size()) + " elements, but this rank's block of " +
                std::to_string(in.size()) + " has " + std::to_string(own.count) + " (toroid::block_of)");
-  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), -static_cast<std::ptrdiff_t>(own.begin * sizeof(T)),
-                identity);
+  check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(),
+                -static_cast<std::ptrdiff_t>(own.begin * sizeof(T)), identity);
   collective_call call = erase<T>(identity, session.instructions(), &given.combine);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());

@@ -46,8 +46,10 @@ struct call_identity {
   std::string describe() const {
     std::string text = name_of(collective);
     if (collective != collective_kind::barrier) {
-      text += " of " + std::to_string(count) + " " + element_name(element) + " (" + std::to_string(element_size) + " bytes each)";
-      if (collective == collective_kind::all_reduce || collective == collective_kind::reduce_scatter) text += std::string(", ") + operator_name(operation);
+      text += " of " + std::to_string(count) + " " + element_name(element) + " (" + std::to_string(element_size) +
+              " bytes each)";
+      if (collective == collective_kind::all_reduce || collective == collective_kind::reduce_scatter)
+        text += std::string(", ") + operator_name(operation);
       text += std::string(", ") + name_of(algorithm);
       if (segment_bytes != 0) text += " in segments of " + std::to_string(segment_bytes) + " bytes";
       if (collective == collective_kind::broadcast) text += ", root " + std::to_string(root);

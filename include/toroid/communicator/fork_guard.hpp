@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/mman.h>
 #include <toroid/core/error.hpp>
+
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sched.h>
 #include <toroid/communicator/call.hpp>
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
@@ -9,6 +8,8 @@
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mapped_transport.hpp>
+
+#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
@@ -66,7 +67,8 @@ class mapped_session {
     in_call mark(m_busy);
     if (!m_guard.original()) [[unlikely]]
       throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
-    if (m_failure) [[unlikely]] std::rethrow_exception(m_failure);
+    if (m_failure) [[unlikely]]
+      std::rethrow_exception(m_failure);
     m_context.operation = name_of(identity.collective);
     m_context.call = ++m_call;
     m_context.step = 0;
@@ -74,7 +76,8 @@ class mapped_session {
     m_context.at = identity.at;
     m_touching_end = 0;
     m_lends_buffers = false;
-    if (m_all_entered + 1 < m_call) [[unlikely]] wait_for_previous_entries();
+    if (m_all_entered + 1 < m_call) [[unlikely]]
+      wait_for_previous_entries();
     m_now = identity.signature();
     m_identity = identity;
     m_flaw_rank = -1;
@@ -90,21 +93,25 @@ class mapped_session {
     mine.signature = m_now;
     const std::uint64_t attention = m_transport.signal(mine.sequence, m_call);
     // A rank that fails a call waits for those inside; whoever enters later must see the mark here and touch nothing.
-    if ((attention & transport::group_state::broken_bit) != 0) [[unlikely]] m_transport.throw_broken(m_context);
+    if ((attention & transport::group_state::broken_bit) != 0) [[unlikely]]
+      m_transport.throw_broken(m_context);
   }
 
   /// Waits until `rank` has entered the same call.
   transport::entry& wait_for_entry(int rank, const call_identity& identity) {
     transport::entry& theirs = entry_of(rank);
     m_transport.wait(rank, theirs.sequence, m_call, m_context);
-    if (m_options.checking != check::none && theirs.signature != m_now) [[unlikely]] throw_mismatch(rank, identity, m_call);
-    if (m_options.checking == check::data) [[unlikely]] note_flaw(rank, m_transport.box(rank).flaw[m_call & 1]);
+    if (m_options.checking != check::none && theirs.signature != m_now) [[unlikely]]
+      throw_mismatch(rank, identity, m_call);
+    if (m_options.checking == check::data) [[unlikely]]
+      note_flaw(rank, m_transport.box(rank).flaw[m_call & 1]);
     return theirs;
   }
 
   /// With check::data: searches the own input. Before publish_entry().
   void inspect(const std::byte* input, std::size_t count, std::size_t (*first_flaw)(const std::byte*, std::size_t)) {
-    if (m_options.checking != check::data) [[likely]] return;
+    if (m_options.checking != check::data) [[likely]]
+      return;
     const std::size_t index = first_flaw != nullptr && count != 0 ? first_flaw(input, count) : count;
     std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
     mine = index < count ? index + 1 : 0;
@@ -114,7 +121,8 @@ class mapped_session {
   /// With check::data, once entries have been waited for: all ranks that have heard of a flaw throw the same error, and
   /// the communicator stays whole.
   void refuse_flaws(const call_identity& identity) const {
-    if (m_flaw_rank < 0) [[likely]] return;
+    if (m_flaw_rank < 0) [[likely]]
+      return;
     throw usage_error(std::string("toroid: ") + name_of(identity.collective) + " at " + identity.at.file + ":" +
                       std::to_string(identity.at.line) + ": the input of rank " + std::to_string(m_flaw_rank) +
                       " is not finite at index " + std::to_string(m_flaw_index));
@@ -189,7 +197,8 @@ class mapped_session {
     m_all_entered = previous;
   }
 
-  [[noreturn, gnu::noinline, gnu::cold]] void throw_mismatch(int rank, const call_identity& identity, std::uint64_t call) {
+  [[noreturn, gnu::noinline, gnu::cold]] void throw_mismatch(int rank, const call_identity& identity,
+                                                             std::uint64_t call) {
     transport::mailbox& mine = m_transport.box(m_transport.rank());
     const std::string own = identity.describe();
     std::strncpy(mine.description, own.c_str(), sizeof mine.description - 1);
@@ -238,9 +247,9 @@ class mapped_session {
 
   Transport m_transport;
   options m_options;
-  std::uint64_t m_call = 0;         ///< number of the current or last call
-  std::uint64_t m_all_entered = 0;  ///< last call that all ranks are known to have entered
-  std::uint64_t m_ticks = 0;        ///< steps counted over all calls
+  std::uint64_t m_call = 0;          ///< number of the current or last call
+  std::uint64_t m_all_entered = 0;   ///< last call that all ranks are known to have entered
+  std::uint64_t m_ticks = 0;         ///< steps counted over all calls
   std::uint64_t m_touching_end = 0;  ///< progress of a peer that is done with the buffers; 0 if not known yet
   bool m_lends_buffers = false;
   std::uint64_t m_now = 0;   ///< signature of this call

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sched.h>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/waiting.hpp>
+
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -50,7 +51,8 @@ inline int usable_cores() noexcept {
 /// @throws usage_error  naming the option
 inline void check_options(int ranks, const options& o) {
   if (ranks < 1) throw usage_error("toroid: a group needs at least one rank, not " + std::to_string(ranks));
-  if (ranks > 4096) throw usage_error("toroid: " + std::to_string(ranks) + " ranks are more than the 4096 that one host takes");
+  if (ranks > 4096)
+    throw usage_error("toroid: " + std::to_string(ranks) + " ranks are more than the 4096 that one host takes");
   if (o.timeout.count() <= 0) throw usage_error("toroid: options.timeout must be more than zero");
   if (o.region_bytes != 0 && o.region_bytes < 4096)
     throw usage_error("toroid: options.region_bytes must be at least 4096, or 0 to have it chosen");

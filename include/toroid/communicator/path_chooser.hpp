@@ -19,7 +19,8 @@ class path_chooser {
   way choose(std::size_t bytes) noexcept {
     record& r = m_records[magnitude(bytes)];
     const std::uint32_t call = r.calls++;
-    if (call < 2 * trials || r.nanoseconds[staged] <= 0 || r.nanoseconds[pulled] <= 0) return call % 2 == 0 ? staged : pulled;
+    if (call < 2 * trials || r.nanoseconds[staged] <= 0 || r.nanoseconds[pulled] <= 0)
+      return call % 2 == 0 ? staged : pulled;
     const way better = r.nanoseconds[pulled] < r.nanoseconds[staged] ? pulled : staged;
     return call % recheck == 0 ? other(better) : better;
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/memory_segment.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>

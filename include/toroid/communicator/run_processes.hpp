@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/communicator/communicator.hpp>
+#include <toroid/communicator/options.hpp>
+#include <toroid/communicator/run_threads.hpp>
+#include <toroid/core/error.hpp>
+#include <toroid/transport/shm.hpp>
+
 #include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <toroid/communicator/communicator.hpp>
-#include <toroid/communicator/options.hpp>
-#include <toroid/communicator/run_threads.hpp>
-#include <toroid/core/error.hpp>
-#include <toroid/transport/shm.hpp>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,7 +35,7 @@ namespace detail {
 /// What comes back from a forked rank.
 struct child_report {
   enum class kind : std::int32_t { none, usage, mismatch, timeout, lost, system, other };
-  std::atomic<std::uint32_t> order{0};  ///< when it failed, counted from 1; release, pairs with the parent's acquire
+  std::atomic<std::uint32_t> order{0};     ///< when it failed, counted from 1; release, pairs with the parent's acquire
   std::atomic<std::uint32_t> finished{0};  ///< the rank's function has returned, rather than ended the process
   kind error = kind::none;
   char what[1000] = {};
@@ -62,12 +63,18 @@ inline child_report::kind kind_of(const std::exception_ptr& error) noexcept {
 [[noreturn]] inline void rethrow(const child_report& report) {
   using kind = child_report::kind;
   switch (report.error) {
-    case kind::usage: throw usage_error(report.what);
-    case kind::mismatch: throw mismatch_error(report.what);
-    case kind::timeout: throw timeout_error(report.what);
-    case kind::lost: throw peer_lost(report.what);
-    case kind::system: throw system_error(report.what);
-    default: throw error(report.what);
+    case kind::usage:
+      throw usage_error(report.what);
+    case kind::mismatch:
+      throw mismatch_error(report.what);
+    case kind::timeout:
+      throw timeout_error(report.what);
+    case kind::lost:
+      throw peer_lost(report.what);
+    case kind::system:
+      throw system_error(report.what);
+    default:
+      throw error(report.what);
   }
 }
 
@@ -126,8 +133,10 @@ inline int lasting_threads() {
 class forked_group {
  public:
   forked_group(int ranks, const options& chosen)
-      : m_segments(std::make_shared<transport::shm::segments>(ranks, region_bytes_of(ranks, chosen), shared_bytes_of(chosen), chosen.directory)),
-        m_report_memory(sizeof(std::atomic<std::uint32_t>) + static_cast<std::size_t>(ranks) * sizeof(child_report) + 64),
+      : m_segments(std::make_shared<transport::shm::segments>(ranks, region_bytes_of(ranks, chosen),
+                                                              shared_bytes_of(chosen), chosen.directory)),
+        m_report_memory(sizeof(std::atomic<std::uint32_t>) + static_cast<std::size_t>(ranks) * sizeof(child_report) +
+                        64),
         m_failures(new (m_report_memory.data()) std::atomic<std::uint32_t>{0}),
         m_reports(reinterpret_cast<child_report*>(static_cast<std::byte*>(m_report_memory.data()) + 64)),
         m_children(static_cast<std::size_t>(ranks), -1) {
@@ -150,8 +159,8 @@ class forked_group {
     const pid_t child = ::fork();
     if (child < 0) {
       const int number = errno;
-      throw system_error("toroid: run_processes: fork of rank " + std::to_string(rank) + " failed: " +
-                         std::strerror(number) + "; raise the limit on processes (ulimit -u)");
+      throw system_error("toroid: run_processes: fork of rank " + std::to_string(rank) +
+                         " failed: " + std::strerror(number) + "; raise the limit on processes (ulimit -u)");
     }
     if (child > 0) {
       m_children[static_cast<std::size_t>(rank)] = child;
@@ -211,7 +220,8 @@ class forked_group {
     const child_report* first = nullptr;
     for (std::size_t r = 0; r < m_children.size(); ++r) {
       const std::uint32_t order = m_reports[r].order.load(std::memory_order_acquire);
-      if (order != 0 && (first == nullptr || order < first->order.load(std::memory_order_relaxed))) first = m_reports + r;
+      if (order != 0 && (first == nullptr || order < first->order.load(std::memory_order_relaxed)))
+        first = m_reports + r;
     }
     if (first != nullptr) rethrow(*first);
   }
@@ -219,7 +229,8 @@ class forked_group {
  private:
   static int await(pid_t child) noexcept {
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     return status;
   }
 

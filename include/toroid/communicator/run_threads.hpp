@@ -52,7 +52,8 @@ inline std::string what_of(const std::exception_ptr& error) {
 /// @param ranks   number of ranks, at least 1; more than there are cores is fine
 /// @param f       what each rank does; it may return early, or throw: its peers are told at once
 /// @param chosen  options of the communicator
-/// @throws usage_error  for a wrong option or number of ranks, before any thread starts; system_error if a thread cannot
+/// @throws usage_error  for a wrong option or number of ranks, before any thread starts; system_error if a thread
+/// cannot
 ///         be started; else the first error that a rank threw, once all ranks have ended
 ///
 /// Cost: a thread a rank, and options.region_bytes times 4 of memory a rank. The calling thread waits.
@@ -85,10 +86,9 @@ void run_threads(int ranks, F&& f, const options& chosen = {}) {
       });
     }
   } catch (const std::exception& e) {
-    first.note(std::make_exception_ptr(system_error(std::string("toroid: run_threads: thread ") +
-                                                    std::to_string(threads.size()) + " of " + std::to_string(ranks) +
-                                                    " could not be started: " + e.what() +
-                                                    "; raise the limit on processes (ulimit -u)")));
+    first.note(std::make_exception_ptr(system_error(
+        std::string("toroid: run_threads: thread ") + std::to_string(threads.size()) + " of " + std::to_string(ranks) +
+        " could not be started: " + e.what() + "; raise the limit on processes (ulimit -u)")));
     ends.clear();  // those that run find the others gone
   }
   for (std::thread& thread : threads) thread.join();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <poll.h>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/communicator/rendezvous.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/shm.hpp>
+
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,7 +33,8 @@ class shm_set_up {
         m_ranks(ranks),
         m_options(chosen),
         m_deadline(chosen.timeout.count()),
-        m_segments(std::make_shared<transport::shm::segments>(region_bytes_of(ranks, chosen), shared_bytes_of(chosen))) {}
+        m_segments(
+            std::make_shared<transport::shm::segments>(region_bytes_of(ranks, chosen), shared_bytes_of(chosen))) {}
 
   communicator<transport::shm> run() {
     if (m_rank == 0)
@@ -88,14 +90,16 @@ class shm_set_up {
       refuse_all(e.what());
       throw;
     }
-    for (int r = 1; r < m_ranks; ++r) other(r).send(about(kind::go));  // one that has died since is noticed in its first call
+    for (int r = 1; r < m_ranks; ++r)
+      other(r).send(about(kind::go));  // one that has died since is noticed in its first call
   }
 
   [[noreturn]] void refuse_taken_name(int number) {
     if (number != EADDRINUSE) throw system_error(who() + "its local socket was refused: " + std::strerror(number));
     local_socket probe = local_socket::make();
     std::string owner;
-    if (probe.connect_to(abstract_name("live")) == 0) owner = " (process " + std::to_string(probe.other_end().process) + ")";
+    if (probe.connect_to(abstract_name("live")) == 0)
+      owner = " (process " + std::to_string(probe.other_end().process) + ")";
     throw system_error(who() + "a live job" + owner + " has this name; end it, or choose another");
   }
 
@@ -109,8 +113,8 @@ class shm_set_up {
       const int ready = ::poll(events.data(), events.size(), m_deadline.milliseconds_left());
       if (ready < 0 && errno == EINTR) continue;
       if (m_deadline.passed()) {
-        std::string text = who() + "not all ranks came within " + std::to_string(m_options.timeout.count() / 1'000'000) +
-                           " ms; missing:";
+        std::string text = who() + "not all ranks came within " +
+                           std::to_string(m_options.timeout.count() / 1'000'000) + " ms; missing:";
         for (int r = 1; r < m_ranks; ++r)
           if (!other(r)) text += " " + std::to_string(r);
         if (!m_last_refusal.empty()) text += "; turned away: " + m_last_refusal;
@@ -176,7 +180,9 @@ class shm_set_up {
       if (s) s.send(refusal);
   }
 
-  [[noreturn]] void lost(int rank) const { throw peer_lost(who() + "rank " + std::to_string(rank) + " went away during set-up"); }
+  [[noreturn]] void lost(int rank) const {
+    throw peer_lost(who() + "rank " + std::to_string(rank) + " went away during set-up");
+  }
   local_socket& other(int rank) noexcept { return m_others[static_cast<std::size_t>(rank)]; }
 
   // The others.
@@ -250,8 +256,10 @@ class shm_set_up {
         case local_socket::outcome::message:
           if (file != nullptr) *file = std::move(passed);
           return m;
-        case local_socket::outcome::nothing_yet: break;
-        default: throw peer_lost(who() + whom + " went away during set-up");
+        case local_socket::outcome::nothing_yet:
+          break;
+        default:
+          throw peer_lost(who() + whom + " went away during set-up");
       }
       pollfd event{from.get(), POLLIN, 0};
       ::poll(&event, 1, m_deadline.milliseconds_left());
@@ -287,15 +295,17 @@ namespace shm {
 /// @param ranks   number of ranks, the same in all processes
 /// @param chosen  the same in all processes; `timeout` bounds the set-up too
 /// @return the communicator, once all ranks have theirs
-/// @throws usage_error  for a wrong argument; system_error if the name is taken or memory or descriptors are refused, on
+/// @throws usage_error  for a wrong argument; system_error if the name is taken or memory or descriptors are refused,
+/// on
 ///         all ranks; timeout_error if not all ranks come in time, naming those missing; peer_lost if one dies
 ///         meanwhile. Nothing is left behind.
 ///
-/// Cost: two local sockets a rank during set-up, one on rank 0 afterwards; options.region_bytes times 4 of memory a rank.
-/// Collective.
+/// Cost: two local sockets a rank during set-up, one on rank 0 afterwards; options.region_bytes times 4 of memory a
+/// rank. Collective.
 ///
 ///     auto comm = toroid::shm::make_communicator("my-job", rank, ranks, {.timeout = 10s});
-inline communicator<transport::shm> make_communicator(std::string_view name, int rank, int ranks, const options& chosen = {}) {
+inline communicator<transport::shm> make_communicator(std::string_view name, int rank, int ranks,
+                                                      const options& chosen = {}) {
   detail::check_options(ranks, chosen);
   if (rank < 0 || rank >= ranks)
     throw usage_error("toroid: shm::make_communicator: rank " + std::to_string(rank) + " is not one of " +

@@ -14,12 +14,12 @@ struct reduce_arguments {
   const std::byte* const* sources = nullptr;
   int source_count = 0;  ///< at least 1; with 1 it is a copy (still finished, if asked for)
   std::byte* const* destinations = nullptr;
-  int destination_count = 0;     ///< at least 1
-  std::size_t count = 0;         ///< elements, possibly none
-  bool finish = false;           ///< the sum is complete: `average` divides by `divisor`; other operators do nothing
-  int divisor = 1;               ///< number of contributions
-  bool non_temporal = false;     ///< results will not be read again soon: store past the caches, then fence
-  const void* functor = nullptr; ///< a user's operator, else null
+  int destination_count = 0;      ///< at least 1
+  std::size_t count = 0;          ///< elements, possibly none
+  bool finish = false;            ///< the sum is complete: `average` divides by `divisor`; other operators do nothing
+  int divisor = 1;                ///< number of contributions
+  bool non_temporal = false;      ///< results will not be read again soon: store past the caches, then fence
+  const void* functor = nullptr;  ///< a user's operator, else null
 };
 
 using reduce_function = void (*)(const reduce_arguments&);

@@ -17,7 +17,9 @@ struct one_shot_all_reduce {
   TOROID_HOST_DEVICE static constexpr int blocks(problem) noexcept { return 1; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 2; }
-  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept { return step == 0 ? p.ranks > 1 : 1; }
+  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept {
+    return step == 0 ? p.ranks > 1 : 1;
+  }
   TOROID_HOST_DEVICE static constexpr operation at(problem p, int step, int) noexcept {
     if (step == 0) return {only(p.rank), place::input, {}, everyone_but(p.rank, p.ranks), place::input};
     return {everyone(p.ranks), place::input, {}, only(p.rank), place::delivered, true};
@@ -36,7 +38,9 @@ struct direct_reduce_scatter {
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 2; }
-  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept { return step == 0 ? p.ranks - 1 : 1; }
+  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept {
+    return step == 0 ? p.ranks - 1 : 1;
+  }
   TOROID_HOST_DEVICE static constexpr operation at(problem p, int step, int index) noexcept {
     if (step == 0) {
       const int owner = everyone_but(p.rank, p.ranks).at(index, p.ranks);
@@ -58,7 +62,9 @@ struct direct_all_gather {
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 1; }
-  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept { return step == 0 ? 1 : p.ranks - 1; }
+  TOROID_HOST_DEVICE static constexpr int operations(problem p, int step) noexcept {
+    return step == 0 ? 1 : p.ranks - 1;
+  }
   TOROID_HOST_DEVICE static constexpr operation at(problem p, int step, int index) noexcept {
     if (step == 0) return {only(p.rank), place::input, {p.rank, 1}, everyone(p.ranks), place::delivered};
     const int owner = everyone_but(p.rank, p.ranks).at(index, p.ranks);

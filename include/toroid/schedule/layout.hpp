@@ -12,10 +12,10 @@ namespace toroid::schedule {
 /// A vector of `count` elements is split into `blocks` blocks by block_of, and every block into pieces of `piece`
 /// elements. Operations act on one piece at a time, so how long pieces are never changes a result.
 struct layout {
-  std::size_t count = 0;   ///< elements of the whole vector
-  int blocks = 1;          ///< at least 1
-  std::size_t piece = 1;   ///< elements, at least 1
-  bool compact = false;    ///< a rank sends one block a step: it stands at the start of the region
+  std::size_t count = 0;  ///< elements of the whole vector
+  int blocks = 1;         ///< at least 1
+  std::size_t piece = 1;  ///< elements, at least 1
+  bool compact = false;   ///< a rank sends one block a step: it stands at the start of the region
 
   TOROID_HOST_DEVICE constexpr std::size_t pieces() const noexcept {
     const std::size_t longest = longest_block(count, blocks);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <time.h>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mapped_transport.hpp>
 #include <toroid/transport/threads.hpp>
 #include <toroid/transport/waiting.hpp>
+
+#include <time.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,10 +16,10 @@ namespace toroid::transport {
 
 /// What fault_injecting does to a rank, and how often. Zero leaves a kind of fault out.
 struct faults {
-  std::uint64_t seed = 1;           ///< the same seed gives the same faults, whatever the ranks' speed
-  int longest_delay = 200;          ///< microseconds; each delay is drawn from [0, longest_delay)
-  int delay_one_in = 8;             ///< of so many places where a rank may be held up, one holds it up
-  int interrupt_one_in = 4;         ///< of so many waits, one has all its sleeps cut short, as signals do
+  std::uint64_t seed = 1;    ///< the same seed gives the same faults, whatever the ranks' speed
+  int longest_delay = 200;   ///< microseconds; each delay is drawn from [0, longest_delay)
+  int delay_one_in = 8;      ///< of so many places where a rank may be held up, one holds it up
+  int interrupt_one_in = 4;  ///< of so many waits, one has all its sleeps cut short, as signals do
 };
 
 namespace detail {
@@ -31,7 +32,8 @@ inline void pause_for(std::int64_t nanoseconds) noexcept {
 }
 
 /// A sleep that a signal ends early: nobody has rung, time is not over.
-inline int interrupted_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t nanoseconds) noexcept {
+inline int interrupted_sleep(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                             std::int64_t nanoseconds) noexcept {
   constexpr std::int64_t until_the_signal = 20'000;
   const int status = futex_wait(word, expected, nanoseconds < until_the_signal ? nanoseconds : until_the_signal);
   return status == ETIMEDOUT ? EINTR : status;
@@ -66,8 +68,8 @@ class fault_injecting : public Base {
   /// As the base's, perhaps late before or after it, perhaps with interrupted sleeps.
   void wait(int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value, const wait_context& context) {
     maybe_delay();
-    Base::wait_with(chance(m_faults.interrupt_one_in) ? detail::interrupted_sleep : detail::futex_wait, peer, flag, value,
-                    context);
+    Base::wait_with(chance(m_faults.interrupt_one_in) ? detail::interrupted_sleep : detail::futex_wait, peer, flag,
+                    value, context);
     maybe_delay();
   }
 

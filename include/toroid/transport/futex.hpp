@@ -17,7 +17,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32
 
 /// Sleeps while `word` holds `expected`, at most `nanoseconds`. Works between processes, unlike std::atomic::wait.
 /// @return 0, or the error number: EAGAIN (the word had changed), EINTR (a signal), ETIMEDOUT
-inline int futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t nanoseconds) noexcept {
+inline int futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                      std::int64_t nanoseconds) noexcept {
   timespec limit{};
   limit.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
   limit.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000);

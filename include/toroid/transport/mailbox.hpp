@@ -27,9 +27,9 @@ struct buffer_addresses {
     can_pull = 2,     ///< this rank can read ordinary memory of all its peers
     prefers_pull = 4  ///< and would; rank 0's wish counts
   };
-  std::uint64_t input = 0;   ///< as the transport's address_of tells it
+  std::uint64_t input = 0;  ///< as the transport's address_of tells it
   std::uint64_t result = 0;
-  std::uint64_t own_input = 0;   ///< as the rank itself sees it
+  std::uint64_t own_input = 0;  ///< as the rank itself sees it
   std::uint64_t own_result = 0;
   std::uint64_t ways = 0;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sched.h>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mailbox.hpp>
 #include <toroid/transport/waiting.hpp>
+
+#include <sched.h>
 
 #include <atomic>
 #include <cerrno>
@@ -52,21 +53,23 @@ class mapped_endpoint {
   std::uint64_t signal(std::atomic<std::uint64_t>& flag, std::uint64_t value) noexcept {
     std::uint64_t attention = 0;
     if (m_expedited) [[likely]] {
-      flag.store(value, std::memory_order_release);       // pairs with the acquire load in wait()
+      flag.store(value, std::memory_order_release);         // pairs with the acquire load in wait()
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the sleeper's expedited barrier does the rest
       attention = m_group->attention.load(std::memory_order_relaxed);
     } else {
       flag.exchange(value, std::memory_order_seq_cst);  // a store that no later load in that order can overtake
       attention = m_group->attention.load(std::memory_order_seq_cst);
     }
-    if (attention != 0) [[unlikely]] wake_sleepers();
+    if (attention != 0) [[unlikely]]
+      wake_sleepers();
     return attention;
   }
 
   /// Returns once `flag`, which `peer` writes, is at least `value`.
   /// @throws timeout_error, peer_lost, mismatch_error
   void wait(int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value, const wait_context& context) {
-    if (spin(flag, value)) [[likely]] return;
+    if (spin(flag, value)) [[likely]]
+      return;
     wait_long(peer, flag, value, context, detail::futex_wait);
   }
 
@@ -106,9 +109,12 @@ class mapped_endpoint {
     if (m_group->reason_state.load(std::memory_order_acquire) != 2) throw peer_lost(text + "the group has failed");
     text += m_group->reason;
     switch (m_group->reason_kind) {
-      case failure::timeout: throw timeout_error(text);
-      case failure::mismatch: throw mismatch_error(text);
-      default: throw peer_lost(text);
+      case failure::timeout:
+        throw timeout_error(text);
+      case failure::mismatch:
+        throw mismatch_error(text);
+      default:
+        throw peer_lost(text);
     }
   }
 
@@ -203,11 +209,12 @@ class mapped_endpoint {
 
   std::string timeout_text(int peer, const wait_context& context) const {
     std::string text = "no answer within " + std::to_string(m_waiting.timeout / 1'000'000) + " ms in step " +
-                       std::to_string(context.step) + " after " + std::to_string(context.bytes_done) + " bytes; waited for rank " +
-                       std::to_string(peer) + "; not yet in this call:";
+                       std::to_string(context.step) + " after " + std::to_string(context.bytes_done) +
+                       " bytes; waited for rank " + std::to_string(peer) + "; not yet in this call:";
     bool all_in = true;
     for (int r = 0; r < size(); ++r) {
-      if (r == m_rank || box(r).entries[context.call & 1].sequence.load(std::memory_order_acquire) >= context.call) continue;
+      if (r == m_rank || box(r).entries[context.call & 1].sequence.load(std::memory_order_acquire) >= context.call)
+        continue;
       text += " rank " + std::to_string(r);
       all_in = false;
     }

@@ -25,10 +25,9 @@ namespace toroid {
 /// * `allocate(n)` / `deallocate(p, n)`: memory that all peers can reach; not collective.
 /// * `must_drain`: whether peers may be inside the caller's ordinary memory when a call fails.
 template <class T>
-concept mapped_transport = std::movable<T> && requires(T& t, const T& c, int rank, const void* pointer, void* memory,
-                                                       std::size_t bytes, std::uint64_t value,
-                                                       std::atomic<std::uint64_t>& flag,
-                                                       const transport::wait_context& context) {
+concept mapped_transport = std::movable<T> &&
+    requires(T& t, const T& c, int rank, const void* pointer, void* memory, std::size_t bytes, std::uint64_t value,
+             std::atomic<std::uint64_t>& flag, const transport::wait_context& context) {
   { c.rank() } -> std::same_as<int>;
   { c.size() } -> std::same_as<int>;
   { c.box(rank) } -> std::same_as<transport::mailbox&>;
@@ -39,9 +38,9 @@ concept mapped_transport = std::movable<T> && requires(T& t, const T& c, int ran
   { c.address_of(pointer) } -> std::same_as<std::uint64_t>;
   { c.resolve(rank, value) } -> std::same_as<std::byte*>;
   { t.signal(flag, value) } -> std::same_as<std::uint64_t>;
-  { t.wait(rank, flag, value, context) };
+  {t.wait(rank, flag, value, context)};
   { t.allocate(bytes) } -> std::same_as<void*>;
-  { t.deallocate(memory, bytes) };
+  {t.deallocate(memory, bytes)};
   { c.footprint() } -> std::same_as<std::size_t>;
   { T::must_drain } -> std::convertible_to<bool>;
   { T::name } -> std::convertible_to<const char*>;

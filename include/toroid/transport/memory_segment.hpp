@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/core/error.hpp>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <toroid/core/error.hpp>
 #include <unistd.h>
 
 #include <cerrno>
@@ -61,7 +62,8 @@ class memory_segment {
       errno = EFBIG;  // asking all the same would end the process by a signal
       refuse("making a memory file", bytes, "ask for less shared_bytes, or raise ulimit -f");
     }
-    if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0) refuse("ftruncate", bytes, "ask for less shared_bytes");
+    if (::ftruncate(m_file.get(), static_cast<off_t>(m_bytes)) != 0)
+      refuse("ftruncate", bytes, "ask for less shared_bytes");
     // Nobody can shrink it under a peer's feet: no SIGBUS for touching what was there.
     if (m_directory.empty() && ::fcntl(m_file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
       refuse("sealing a memory file", bytes, "use a kernel with memfd sealing");
@@ -108,7 +110,8 @@ class memory_segment {
     int status = 0;
     do status = ::fallocate(m_file.get(), 0, static_cast<off_t>(first), static_cast<off_t>(length));
     while (status != 0 && errno == EINTR);
-    if (status != 0) refuse("reserving shared memory", bytes, "free memory, ask for less, or enlarge the tmpfs or the memory limit");
+    if (status != 0)
+      refuse("reserving shared memory", bytes, "free memory, ask for less, or enlarge the tmpfs or the memory limit");
   }
 
   /// Gives back whole pages inside [offset, offset + bytes); they read as zero afterwards.
@@ -146,9 +149,10 @@ class memory_segment {
     std::size_t left = available_bytes();
     struct statvfs room {};
     if (!m_directory.empty() && ::statvfs(m_directory.c_str(), &room) == 0) left = room.f_bavail * room.f_frsize;
-    throw system_error(std::string("toroid: ") + what + " in " + (m_directory.empty() ? "anonymous memory" : m_directory) +
-                       " failed: " + std::strerror(number) + " (" + std::to_string(bytes) + " bytes asked for, " +
-                       std::to_string(left) + " bytes free); " + remedy);
+    throw system_error(std::string("toroid: ") + what + " in " +
+                       (m_directory.empty() ? "anonymous memory" : m_directory) + " failed: " + std::strerror(number) +
+                       " (" + std::to_string(bytes) + " bytes asked for, " + std::to_string(left) + " bytes free); " +
+                       remedy);
   }
 
   file_descriptor m_file;

@@ -14,9 +14,9 @@ namespace toroid::transport {
 /// Which process this is, so that others can tell whether it is still there: a process number is used again, but not
 /// with the same start time. Numbers mean something only within one process namespace.
 struct process_identity {
-  std::int32_t process = 0;        ///< 0: not known
-  std::uint64_t started = 0;       ///< in clock ticks since boot
-  std::uint64_t process_space = 0; ///< inode of the process namespace
+  std::int32_t process = 0;         ///< 0: not known
+  std::uint64_t started = 0;        ///< in clock ticks since boot
+  std::uint64_t process_space = 0;  ///< inode of the process namespace
 };
 
 namespace detail {

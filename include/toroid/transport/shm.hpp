@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/uio.h>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/free_list.hpp>
 #include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/mapped_transport.hpp>
 #include <toroid/transport/memory_segment.hpp>
+
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -22,7 +23,8 @@ namespace toroid::transport {
 namespace detail {
 /// A number that no other process is likely to have at the same address.
 inline std::uint64_t nonce_for(int rank) noexcept {
-  std::uint64_t number = static_cast<std::uint64_t>(monotonic_nanoseconds()) ^ static_cast<std::uint64_t>(::getpid()) << 40;
+  std::uint64_t number = static_cast<std::uint64_t>(monotonic_nanoseconds()) ^ static_cast<std::uint64_t>(::getpid())
+                                                                                   << 40;
   number = (number + static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u;
   return number ^ number >> 29;
 }
@@ -71,7 +73,9 @@ class shm : public mapped_endpoint {
     int ranks() const noexcept { return static_cast<int>(m_segments.size()); }
     std::byte* base(int rank) const noexcept { return m_segments[static_cast<std::size_t>(rank)].data(); }
     memory_segment& operator[](int rank) noexcept { return m_segments[static_cast<std::size_t>(rank)]; }
-    mailbox& box(int rank) const noexcept { return *std::launder(reinterpret_cast<mailbox*>(base(rank) + mailbox_offset())); }
+    mailbox& box(int rank) const noexcept {
+      return *std::launder(reinterpret_cast<mailbox*>(base(rank) + mailbox_offset()));
+    }
     group_state& group() const noexcept { return *std::launder(reinterpret_cast<group_state*>(base(0))); }
     std::size_t region_bytes() const noexcept { return m_region_bytes; }
     std::size_t shared_bytes() const noexcept { return m_shared_bytes; }
@@ -182,7 +186,8 @@ class shm : public mapped_endpoint {
       if (peer.owner_known.load(std::memory_order_acquire) == 0) return;  // not yet
       std::uint64_t read = 0;
       if (peer.owner.process_space != box(rank()).owner.process_space ||
-          read_peer(r, peer.nonce_address, sizeof read, reinterpret_cast<std::byte*>(&read)) != 0 || read != peer.nonce) {
+          read_peer(r, peer.nonce_address, sizeof read, reinterpret_cast<std::byte*>(&read)) != 0 ||
+          read != peer.nonce) {
         m_pulls = refused;
         return;
       }

@@ -50,7 +50,8 @@ class threads : public mapped_endpoint {
         return bytes_ptr(static_cast<std::byte*>(::operator new(n, alignment)));
       } catch (const std::bad_alloc&) {
         throw system_error("toroid: allocate: " + std::to_string(n) + " bytes of memory were refused (" +
-                           std::to_string(memory_segment::available_bytes()) + " bytes free); free some, or raise ulimit -v");
+                           std::to_string(memory_segment::available_bytes()) +
+                           " bytes free); free some, or raise ulimit -v");
       }
     }
 
@@ -65,9 +66,7 @@ class threads : public mapped_endpoint {
                         detail::expedited::among_threads),
         m_memory(std::move(memory)) {}
 
-  std::uint64_t address_of(const void* pointer) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(pointer);
-  }
+  std::uint64_t address_of(const void* pointer) const noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
   bool reachable(const void*, std::size_t) const noexcept { return true; }
   std::byte* resolve(int, std::uint64_t address) const noexcept {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));

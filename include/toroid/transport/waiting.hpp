@@ -9,9 +9,9 @@ namespace toroid::transport {
 
 /// How a rank waits: it spins, then gives way to other threads, then sleeps until a peer rings.
 struct waiting {
-  int spins = 20'000;                          ///< looks at the flag before the first yield
-  int yields = 100;                            ///< yields before the first sleep
-  std::int64_t timeout = 30'000'000'000;       ///< nanoseconds without the awaited flag until timeout_error
+  int spins = 20'000;                     ///< looks at the flag before the first yield
+  int yields = 100;                       ///< yields before the first sleep
+  std::int64_t timeout = 30'000'000'000;  ///< nanoseconds without the awaited flag until timeout_error
 };
 
 /// What an error that interrupts a wait can tell about the call.

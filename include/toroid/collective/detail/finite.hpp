@@ -40,7 +40,8 @@ concept complex_number = requires(const T& z) {
   typename T::value_type;
   { z.real() } -> std::convertible_to<typename T::value_type>;
   { z.imag() } -> std::convertible_to<typename T::value_type>;
-} && sizeof(T) == 2 * sizeof(typename T::value_type);
+}
+&&sizeof(T) == 2 * sizeof(typename T::value_type);
 
 template <class T>
 std::size_t first_flawed_pair(const std::byte* elements, std::size_t count);
@@ -53,7 +54,7 @@ constexpr flaw_finder flaw_finder_for() noexcept {
   else if constexpr (std::is_same_v<T, double>)
     return first_not_finite<std::uint64_t, 0x7ff0'0000'0000'0000u>;
   else if constexpr (half<T>)
-    return first_not_finite<std::uint16_t, std::is_same_v<as_half<T>, bfloat16> ? 0x7f80u : 0x7c00u>;
+    return first_not_finite < std::uint16_t, std::is_same_v<as_half<T>, bfloat16> ? 0x7f80u : 0x7c00u > ;
   else if constexpr (complex_number<T>)
     return flaw_finder_for<typename T::value_type>() != nullptr ? first_flawed_pair<typename T::value_type> : nullptr;
   else

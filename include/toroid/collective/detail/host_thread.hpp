@@ -28,10 +28,12 @@ class host_thread {
   }
   std::byte* region_of(int rank, int index) const noexcept { return m_session.transport().region(rank, index); }
   const std::byte* pull_input(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const {
-    return pull(rank, m_session.entry_of(rank).buffers.own_input, m_call.input_origin(m_ranks, rank), offset, bytes, to);
+    return pull(rank, m_session.entry_of(rank).buffers.own_input, m_call.input_origin(m_ranks, rank), offset, bytes,
+                to);
   }
   const std::byte* pull_result(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const {
-    return pull(rank, m_session.entry_of(rank).buffers.own_result, m_call.result_origin(m_ranks, rank), offset, bytes, to);
+    return pull(rank, m_session.entry_of(rank).buffers.own_result, m_call.result_origin(m_ranks, rank), offset, bytes,
+                to);
   }
   const std::byte** sources() const noexcept { return m_session.sources(); }
   std::byte** destinations() const noexcept { return m_session.destinations(); }

@@ -15,7 +15,7 @@ namespace toroid::detail {
 enum class path {
   in_place,  ///< peers' inputs are read and their results written where they stand; partial values go through slots
   staged,    ///< everything goes through the senders' hand-over regions
-  pulled,    ///< peers' inputs and results are copied by the kernel from where they stand; nobody writes a peer's memory
+  pulled,  ///< peers' inputs and results are copied by the kernel from where they stand; nobody writes a peer's memory
 };
 
 /// What an executor needs to know of a call, the same on host and device.
@@ -45,7 +45,8 @@ class mapped_executor {
   TOROID_HOST_DEVICE constexpr mapped_executor(Policy& policy, const mapped_problem& problem) noexcept
       : m_policy(policy), m_problem(problem) {}
 
-  TOROID_HOST_DEVICE constexpr void perform(const schedule::operation& op, int step, std::size_t piece, std::size_t time) {
+  TOROID_HOST_DEVICE constexpr void perform(const schedule::operation& op, int step, std::size_t piece,
+                                            std::size_t time) {
     const int ranks = m_problem.ranks.ranks;
     const int rank = m_problem.ranks.rank;
     const bool sends_own_input = op.from.count == 1 && op.from.at(0, ranks) == rank;

@@ -18,7 +18,8 @@ struct chosen_policies {
   static_assert(!(is_operator<First> && is_operator<Second>), "toroid: two operators were given");
   static constexpr bool has_operator = is_operator<First> || is_operator<Second>;
 
-  using algorithm = std::conditional_t<is_algorithm<First>, First, std::conditional_t<is_algorithm<Second>, Second, automatic>>;
+  using algorithm =
+      std::conditional_t<is_algorithm<First>, First, std::conditional_t<is_algorithm<Second>, Second, automatic>>;
   using operation = std::conditional_t<is_operator<First>, First, std::conditional_t<is_operator<Second>, Second, sum>>;
 
   algorithm how{};

@@ -18,7 +18,8 @@
 namespace toroid::detail {
 
 [[noreturn]] inline void refuse(collective_kind kind, const call_site& at, const std::string& what) {
-  throw usage_error(std::string("toroid: ") + name_of(kind) + " at " + at.file + ":" + std::to_string(at.line) + ": " + what);
+  throw usage_error(std::string("toroid: ") + name_of(kind) + " at " + at.file + ":" + std::to_string(at.line) + ": " +
+                    what);
 }
 
 /// Input and result must hold the same type of element.

@@ -34,8 +34,9 @@ schedule::layout layout_for(path how, const schedule::problem& p, std::size_t co
     if (bytes == 0) bytes = default_piece_bytes;
     if (bytes > room) bytes = room;
     if (element_size > room)
-      throw usage_error("toroid: an element of " + std::to_string(element_size) + " bytes does not fit a hand-over slot of " +
-                        std::to_string(room) + " bytes; raise options.region_bytes");
+      throw usage_error("toroid: an element of " + std::to_string(element_size) +
+                        " bytes does not fit a hand-over slot of " + std::to_string(room) +
+                        " bytes; raise options.region_bytes");
   }
   if (bytes == 0) {
     plan.piece = longest_block(count, plan.blocks);
