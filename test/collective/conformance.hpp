@@ -118,6 +118,8 @@ using launcher =
 /// The launchers of the two transports, for tests that look at what both must do.
 void on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
 void on_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
+/// On processes of which one is late to set up its end.
+void on_processes_with_a_late_one(int ranks, int late, const std::function<void(group_end&)>& f);
 inline void on_both(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
   on_threads(ranks, chosen, f);
   on_processes(ranks, chosen, f);

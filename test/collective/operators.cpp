@@ -90,7 +90,6 @@ constexpr toroid::ring ring{};
 TEST_CASE("Sums, products and averages of many types are those of a plain loop", "[operators]") {
   reduce<std::int8_t>(toroid::sum{}, direct);
   scatter<std::uint16_t>(toroid::sum{}, ring);
-  reduce<std::int64_t>(toroid::sum{}, ring);
   scatter<double>(toroid::sum{}, direct);
   reduce<toroid::float16>(toroid::sum{}, ring);
   scatter<toroid::bfloat16>(toroid::sum{}, direct);
@@ -98,10 +97,9 @@ TEST_CASE("Sums, products and averages of many types are those of a plain loop",
   scatter<std::array<double, 2>>(toroid::sum{}, ring);
   reduce<std::uint64_t>(toroid::product{}, direct);
   scatter<float>(toroid::product{}, ring);
-  reduce<toroid::bfloat16>(toroid::product{}, direct);
   reduce<double>(toroid::average{}, ring);
   scatter<std::int16_t>(toroid::average{}, direct);
-  reduce<std::complex<double>>(toroid::average{}, direct);
+  reduce<std::complex<float>>(toroid::average{}, direct);
 }
 
 TEST_CASE("Minima and maxima of many types are those of a plain loop", "[operators]") {
@@ -116,7 +114,6 @@ TEST_CASE("Bits and truths of many types are those of a plain loop", "[operators
   scatter<std::byte>(toroid::bit_or{}, direct);
   reduce<std::int64_t>(toroid::bit_xor{}, direct);
   scatter<bool>(toroid::logical_and{}, ring);
-  reduce<std::int32_t>(toroid::logical_and{}, direct);
   scatter<float>(toroid::logical_or{}, direct);
   reduce<std::uint8_t>(toroid::logical_or{}, ring);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
@@ -7,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <vector>
 
 // Ranks that make different calls. Each learns of it, within seconds, from an error that names two ranks, what both
@@ -28,7 +30,7 @@ template <class TwoCalls, class... Words>
 void disagree(TwoCalls two_calls, const Words&... words) {
   for (const int ranks : {2, 3}) {
     for (const int odd : {0, ranks - 1}) {
-      support::run_both(ranks,
+      support::run_threads(ranks,
                         [&](auto& comm) {
                           const auto began = std::chrono::steady_clock::now();
                           const auto calls = [&] {
@@ -130,7 +132,7 @@ TEST_CASE("Ranks that scatter different counts learn of it", "[mismatch]") {
 }
 
 TEST_CASE("Functors and call sites are not compared", "[mismatch]") {
-  support::run_both(2, [](auto& comm) {
+  support::run_threads(2, [](auto& comm) {
     std::vector<int> values(10, 2);
     if (comm.rank() == 0)
       all_reduce(
@@ -143,7 +145,7 @@ TEST_CASE("Functors and call sites are not compared", "[mismatch]") {
 }
 
 TEST_CASE("Without checking, ranks that disagree are not told", "[mismatch]") {
-  support::run_both(2,
+  support::run_threads(2,
                     [](auto& comm) {
                       std::vector<int> values(1000, 3);
                       if (comm.rank() == 0)
@@ -153,4 +155,31 @@ TEST_CASE("Without checking, ranks that disagree are not told", "[mismatch]") {
                       barrier(comm);
                     },
                     {.checking = check::none});
+}
+
+TEST_CASE("Processes that disagree learn of it like threads", "[mismatch]") {
+  using namespace conformance;
+  const auto disagreeing = [](group_end& end, const std::function<void(bool)>& call, const char* words) {
+    const auto calls = [&] {
+      call(end.rank() == 1);
+      end.barrier();
+      end.barrier();
+    };
+    support::demand_words(support::text_of<mismatch_error>(calls), "ranks disagree", "rank 1", words);
+  };
+  for (const std::size_t count : {10u, 50'000u}) {
+    on_processes(3, {}, [&](group_end& end) {
+      std::vector<conformance::element> values(count, 1);
+      const std::span<conformance::element> v(values);
+      disagreeing(end, [&](bool odd) { end.all_reduce(v.first(count - odd), v.first(count - odd), {}); }, "all_reduce of");
+    });
+    on_processes(3, {}, [&](group_end& end) {
+      std::vector<conformance::element> values(count, 1);
+      disagreeing(end, [&](bool odd) { end.broadcast(values, odd ? 2 : 0, {}); }, "root 2");
+    });
+    on_processes(3, {}, [&](group_end& end) {
+      std::vector<conformance::element> values(count, 1);
+      disagreeing(end, [&](bool odd) { odd ? end.broadcast(values, 0, {}) : end.all_reduce(values, values, {}); }, "broadcast");
+    });
+  }
 }

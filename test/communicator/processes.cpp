@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
@@ -70,9 +71,9 @@ TEST_CASE("A process that has threads is not forked", "[processes]") {
 
 TEST_CASE("Groups of threads and groups of processes can follow each other", "[processes]") {
   for (int i = 0; i < 5; ++i) {
-    support::run_both(3, [](auto& comm) {
-      std::vector<int> values(100, 1);
-      toroid::all_reduce(comm, values);
+    conformance::on_both(3, {}, [](conformance::group_end& end) {
+      std::vector<conformance::element> values(100, 1);
+      end.all_reduce(values, values, {});
       support::demand(values[99] == 3, "the sum is ", values[99]);
     });
   }

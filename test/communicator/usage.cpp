@@ -145,7 +145,7 @@ TEST_CASE("One rank's wrong call leaves the others waiting for the right one", "
 }
 
 TEST_CASE("A communicator that was moved from refuses every call", "[usage]") {
-  support::run_both(2, [](auto& comm) {
+  support::run_threads(2, [](auto& comm) {
     auto other = std::move(comm);
     std::vector<int> values(4, 1), block(2);
     const auto refused_here = [](auto&& call) {

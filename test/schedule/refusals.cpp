@@ -235,10 +235,9 @@ TEST_CASE("Leaving buffers too early is refused", "[schedule]") {
   CHECK(refusal(touching_less<ring_all_reduce>{}, 3) ==
         "rank 2, step 3, block 1: touching_steps is too small: this step works in the result of rank 0");
   // Its last step touches no buffer, only a slot; but what it waits for has to be told.
-  CHECK(refusal(touching_less<touching_less<ring_reduce_scatter>>{}, 5, collective_kind::reduce_scatter) ==
+  CHECK(refusal(touching_less<ring_reduce_scatter>{}, 5, collective_kind::reduce_scatter) ==
         "rank 0, step 4, block 0: touching_steps is too small: this step waits for step 3 of its peers, which do not "
-        "tell "
-        "of steps after touching_steps");
+        "tell of steps after touching_steps");
   models::for_each([](auto schedule, collective_kind kind) {
     const std::string said = refusal(touching_less<decltype(schedule)>{}, 2, kind, {.direct_in_place = false});
     CAPTURE(said);

@@ -101,13 +101,23 @@ void run_both(int ranks, F f, const toroid::options& chosen = {}) {
   support::run_processes(ranks, f, chosen);
 }
 
-/// A transport of which no buffer can be reached or read by peers, so that all data goes through hand-over regions.
+/// Which ways to a peer's buffers a transport admits.
+enum class ways { all, through_regions };
+
+/// A transport that may hide some of its ways.
 template <class Base>
-class staged_only : public Base {
+class restricted : public Base {
  public:
-  explicit staged_only(Base base) : Base(std::move(base)) {}
-  bool reachable(const void*, std::size_t) const noexcept { return false; }
-  bool can_pull() noexcept { return false; }
+  restricted(Base base, ways admitted) : Base(std::move(base)), m_hides(admitted == ways::through_regions) {}
+  bool reachable(const void* pointer, std::size_t bytes) const noexcept { return !m_hides && Base::reachable(pointer, bytes); }
+  bool can_pull() noexcept
+    requires toroid::pulling_transport<Base>
+  {
+    return !m_hides && Base::can_pull();
+  }
+
+ private:
+  bool m_hides;
 };
 
 /// Makes a rank prefer that peers' ordinary memory is copied from where it stands. All ranks follow rank 0.

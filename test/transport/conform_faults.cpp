@@ -16,16 +16,13 @@ constexpr toroid::transport::faults often{.seed = 11, .longest_delay = 60, .dela
 
 toroid::transport::waiting sleepy() { return {.spins = 10, .yields = 0, .timeout = 30'000'000'000}; }
 
-void on_slow_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  const auto slow = [](toroid::transport::threads base) { return fault_injecting(std::move(base), often); };
-  support::run_threads_over(ranks, chosen, sleepy(), slow, erased(f));
-}
-
-void on_slow_staged_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  const auto slow = [](toroid::transport::threads base) {
-    return fault_injecting(support::staged_only(std::move(base)), often);
+launcher on_slow_threads(support::ways admitted) {
+  return [=](int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+    const auto slow = [=](toroid::transport::threads base) {
+      return fault_injecting(support::restricted(std::move(base), admitted), often);
+    };
+    support::run_threads_over(ranks, chosen, sleepy(), slow, erased(f));
   };
-  support::run_threads_over(ranks, chosen, sleepy(), slow, erased(f));
 }
 
 void on_slow_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
@@ -36,11 +33,13 @@ void on_slow_processes(int ranks, const toroid::options& chosen, const std::func
 }  // namespace
 
 TEST_CASE("Threads that are late and interrupted conform", "[conformance][faults]") {
-  for (const int ranks : {2, 3, 5}) check(on_slow_threads, memory_kind::ordinary, extent::brief, ranks);
+  const launcher launch = on_slow_threads(support::ways::all);
+  for (const int ranks : {2, 3, 5}) check(launch, memory_kind::ordinary, extent::brief, ranks);
 }
 
 TEST_CASE("Threads that are late and interrupted conform through hand-over regions", "[conformance][faults]") {
-  for (const int ranks : {2, 4}) check(on_slow_staged_threads, memory_kind::ordinary, extent::brief, ranks);
+  const launcher launch = on_slow_threads(support::ways::through_regions);
+  for (const int ranks : {2, 4}) check(launch, memory_kind::ordinary, extent::brief, ranks);
 }
 
 TEST_CASE("Processes that are late and interrupted conform", "[conformance][faults]") {

@@ -9,29 +9,43 @@ void conformance::on_processes(int ranks, const toroid::options& chosen, const s
   support::run_processes(ranks, erased(f), chosen);
 }
 
+void conformance::on_processes_with_a_late_one(int ranks, int late, const std::function<void(group_end&)>& f) {
+  const auto set_up = [late](toroid::transport::shm base) {
+    if (base.rank() == late) ::usleep(5000);
+    return base;
+  };
+  support::run_processes_over(ranks, {}, toroid::detail::waiting_of(ranks, {}), set_up, erased(f));
+}
+
 namespace {
 
 using namespace conformance;
 
-void on_staged_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  const auto stage = [](toroid::transport::shm base) { return support::staged_only(std::move(base)); };
-  support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), stage, erased(f));
-}
-
 /// Counts how often the kernel copies from a peer.
-class counting : public toroid::transport::shm {
+class counting : public support::restricted<toroid::transport::shm> {
  public:
-  counting(toroid::transport::shm base, std::atomic<int>& pulls)
-      : toroid::transport::shm(std::move(base)), m_pulls(&pulls) {}
+  counting(toroid::transport::shm base, support::ways admitted, std::atomic<int>& pulls)
+      : restricted(std::move(base), admitted), m_pulls(&pulls) {}
   void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to,
             const toroid::transport::wait_context& context) {
     ++*m_pulls;
-    shm::pull(rank, address, bytes, to, context);
+    restricted::pull(rank, address, bytes, to, context);
   }
 
  private:
   std::atomic<int>* m_pulls;
 };
+
+launcher on_counted_processes(support::ways admitted, std::atomic<int>& pulls) {
+  return [=, &pulls](int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
+    const auto count = [&](toroid::transport::shm base) { return counting(std::move(base), admitted, pulls); };
+    support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), count, [&](auto& comm) {
+      support::prefer_pulling(comm);
+      end_of end(comm);
+      f(end);
+    });
+  };
+}
 
 }  // namespace
 
@@ -40,19 +54,14 @@ TEST_CASE("Processes conform in ordinary memory, by whatever path they choose", 
 }
 
 TEST_CASE("Processes conform through hand-over regions", "[conformance]") {
-  check(on_staged_processes, memory_kind::ordinary);
+  const support::shared_by_all<std::atomic<int>> pulls;
+  check(on_counted_processes(support::ways::through_regions, *pulls), memory_kind::ordinary);
+  CHECK(*pulls == 0);
 }
 
 TEST_CASE("Processes conform where the kernel copies from peers' memory", "[conformance]") {
   const support::shared_by_all<std::atomic<int>> pulls;
-  const launcher launch = [&](int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-    const auto count = [&](toroid::transport::shm base) { return counting(std::move(base), *pulls); };
-    support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), count, [&](auto& comm) {
-      support::prefer_pulling(comm);
-      end_of end(comm);
-      f(end);
-    });
-  };
+  const launcher launch = on_counted_processes(support::ways::all, *pulls);
   // Short vectors never go this way.
   const std::size_t least = toroid::detail::least_pulled_bytes / sizeof(element);
   using kind = choice::kind;

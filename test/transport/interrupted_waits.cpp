@@ -4,7 +4,7 @@
 #include "support/demand.hpp"
 #include "support/launch.hpp"
 
-#include <toroid/collective/all_reduce.hpp>
+#include <toroid/collective/barrier.hpp>
 #include <toroid/transport/fault_injecting.hpp>
 
 #include <signal.h>
@@ -94,11 +94,7 @@ TEST_CASE("A fault-injecting transport interrupts and delays as often as asked",
     const auto make = [&](toroid::transport::threads base) { return slow(std::move(base), chosen); };
     const auto began = std::chrono::steady_clock::now();
     support::run_threads_over(2, {}, {.spins = 1000, .yields = 10}, make, [](auto& comm) {
-      for (int i = 0; i < 100; ++i) {
-        std::vector<int> values(3, 1);
-        toroid::all_reduce(comm, values);
-        demand(values[0] == 2, "the sum is ", values[0]);
-      }
+      for (int i = 0; i < 100; ++i) toroid::barrier(comm);
     });
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   };

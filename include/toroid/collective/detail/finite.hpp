@@ -2,7 +2,7 @@
 #pragma once
 #include <toroid/core/half.hpp>
 
-#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
