@@ -48,8 +48,9 @@ bytes<Size> total(int ranks, std::size_t index) {
   return all;
 }
 
-template <std::size_t Size, class Comm, class Op, class Algorithm>
-void move_elements(Comm& comm, std::size_t count, const Op& op, const Algorithm& how) {
+template <std::size_t Size, class Comm, class Algorithm>
+void move_elements(Comm& comm, std::size_t count, const Algorithm& how) {
+  const auto op = toroid::commutative(add{});
   using element = bytes<Size>;
   const int p = comm.size(), r = comm.rank();
   std::vector<element> in(count), out(count);
@@ -76,9 +77,10 @@ void by_all(Comm& comm) {
   // The lengths that travel beside a flag end at 2 KiB; regions of 32 KiB make the longer ones take turns.
   for (const std::size_t size : {std::size_t{0}, Size, toroid::transport::inline_bytes, std::size_t{70'000}}) {
     for (const std::size_t more : {std::size_t{0}, std::size_t{1}}) {
-      move_elements<Size>(comm, size / Size + more, add{}, toroid::automatic{});
-      move_elements<Size>(comm, size / Size + more, add{}, toroid::direct{.segment_bytes = 64});
-      move_elements<Size>(comm, size / Size + more, toroid::commutative(add{}), toroid::ring{});
+      const std::size_t count = size / Size + more;
+      move_elements<Size>(comm, count, toroid::automatic{});
+      move_elements<Size>(comm, count, toroid::direct{.segment_bytes = 64});
+      move_elements<Size>(comm, count, toroid::ring{});
     }
   }
 }

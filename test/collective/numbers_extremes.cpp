@@ -99,17 +99,14 @@ TEST_CASE("A NaN of any rank is the minimum and the maximum", "[numbers]") {
 
 TEST_CASE("Unsigned numbers are compared as unsigned", "[numbers]") {
   all_alike<std::uint8_t>({0, UINT8_MAX}, toroid::minimum{}, 0);
-  all_alike<std::uint16_t>({0, UINT16_MAX}, toroid::maximum{}, UINT16_MAX);
-  all_alike<std::uint32_t>({0, UINT32_MAX}, toroid::maximum{}, UINT32_MAX);
   all_alike<std::uint64_t>({0, UINT64_MAX}, toroid::minimum{}, 0);
 }
 
-TEST_CASE("Only what ranks bring counts: negative maxima, infinite minima, products", "[numbers]") {
+TEST_CASE("Only what ranks bring counts: negative maxima, infinite minima", "[numbers]") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   all_alike<std::int8_t>({-5, -3}, toroid::maximum{}, -3);
   all_alike<float>({-5, -7, -3}, toroid::maximum{}, -3);
   all_alike<float>({-infinity, -infinity}, toroid::maximum{}, -infinity);
   all_alike<float>({infinity, infinity}, toroid::minimum{}, infinity);
-  all_alike<float>({-2, 3, 5}, toroid::product{}, -30);
   all_alike<std::uint8_t>({0xf0, 0x3c}, toroid::bit_and{}, 0x30);
 }

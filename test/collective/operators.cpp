@@ -88,25 +88,18 @@ constexpr toroid::ring ring{};
 }  // namespace
 
 TEST_CASE("Sums, products and averages of many types are those of a plain loop", "[operators]") {
-  reduce<std::int8_t>(toroid::sum{}, direct);
   scatter<std::uint16_t>(toroid::sum{}, ring);
   scatter<double>(toroid::sum{}, direct);
-  reduce<toroid::float16>(toroid::sum{}, ring);
-  scatter<toroid::bfloat16>(toroid::sum{}, direct);
   reduce<std::complex<float>>(toroid::sum{}, ring);
   scatter<std::array<double, 2>>(toroid::sum{}, ring);
   reduce<std::uint64_t>(toroid::product{}, direct);
-  scatter<float>(toroid::product{}, ring);
   reduce<double>(toroid::average{}, ring);
   scatter<std::int16_t>(toroid::average{}, direct);
-  reduce<std::complex<float>>(toroid::average{}, direct);
 }
 
 TEST_CASE("Minima and maxima of many types are those of a plain loop", "[operators]") {
-  scatter<std::uint8_t>(toroid::minimum{}, ring);
-  reduce<toroid::float16>(toroid::minimum{}, direct);
+  reduce<toroid::float16>(toroid::minimum{}, ring);
   scatter<std::int32_t>(toroid::maximum{}, direct);
-  reduce<toroid::bfloat16>(toroid::maximum{}, ring);
 }
 
 TEST_CASE("Bits and truths of many types are those of a plain loop", "[operators]") {
@@ -115,5 +108,4 @@ TEST_CASE("Bits and truths of many types are those of a plain loop", "[operators
   reduce<std::int64_t>(toroid::bit_xor{}, direct);
   scatter<bool>(toroid::logical_and{}, ring);
   scatter<float>(toroid::logical_or{}, direct);
-  reduce<std::uint8_t>(toroid::logical_or{}, ring);
 }
