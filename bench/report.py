@@ -355,7 +355,7 @@ def write_markdown(path, bench, chosen, arguments, facts, figures, seconds):
     write("* Only all-reduce of `float` with sum: no other collective, element type or operator.")
     write(f"* Only {' and '.join(str(g.ranks) for g in chosen)} ranks on one host, pinned to cores in turn.")
     write("* The ring with more than two ranks, and over processes.")
-    write("* No other library beside it in this run.")
+    write("* No other library beside it: that is what bench/peers/compare.py is for.")
     if arguments.quick:
         write("* Most sizes: this is the short form.")
     unseen = {}
