@@ -93,23 +93,23 @@ class mapped_executor {
     for (int i = 0; i < op.from.count; ++i) {
       const int from = op.from.at(i, ranks);
       if (from == rank) {
-        sources[i] = m_policy.own_input() + offset;
+        sources[i] = at(m_policy.own_input(), offset);
         continue;
       }
       if constexpr (Path == path::in_place) {
         if (op.theirs == place::input) {
-          sources[i] = m_policy.input_of(from) + offset;
+          sources[i] = at(m_policy.input_of(from), offset);
           continue;
         }
         if (op.theirs == place::delivered) {
           m_policy.wait(from, done(time));
-          sources[i] = m_policy.own_result() + offset;
+          sources[i] = at(m_policy.own_result(), offset);
           already_here = true;
           continue;
         }
       }
       if constexpr (Path == path::pulled) {
-        std::byte* const own = m_policy.own_result() + offset;
+        std::byte* const own = at(m_policy.own_result(), offset);
         if (op.theirs == place::input) {
           already_here = !op.reduces();  // nothing to combine it with: straight to where it belongs
           const std::size_t room = m_problem.layout.piece * size;  // for one operand of a piece
@@ -134,9 +134,9 @@ class mapped_executor {
     for (int i = 0; i < op.to.count; ++i) {
       const int to = op.to.at(i, ranks);
       if (to == rank) {
-        if (!already_here) destinations[destination_count++] = m_policy.own_result() + offset;
+        if (!already_here) destinations[destination_count++] = at(m_policy.own_result(), offset);
       } else if (Path == path::in_place && op.at == place::delivered) {
-        destinations[destination_count++] = m_policy.result_of(to) + offset;
+        destinations[destination_count++] = at(m_policy.result_of(to), offset);
         m_sent = true;
       } else if (Path == path::pulled && op.at == place::delivered) {
         // They will fetch it from the own result.
@@ -161,6 +161,13 @@ class mapped_executor {
     arguments.divisor = ranks;
     arguments.non_temporal = m_problem.non_temporal && !to_slot;
     m_policy.combine(arguments, op.reduces());
+  }
+
+  /// Offsets count from element 0 of the whole vector, and a buffer may hold one block of it, or nothing: until both
+  /// are added up there need not be an object.
+  template <class Byte>
+  TOROID_HOST_DEVICE static Byte* at(Byte* element_0, std::size_t offset) noexcept {
+    return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(element_0) + offset);
   }
 
   /// The region of time t was last used at t - region_count and read a step later: all must be past that.
