@@ -30,7 +30,7 @@ void leaves_nothing(int times, F f) {
   const process_state after = process_state::now();
   CHECK(after.threads == before.threads);
   CHECK(after.descriptors == before.descriptors);
-  CHECK(after.mappings <= before.mappings + (support::sanitized ? times : 16));
+  CHECK(after.mappings <= before.mappings + (support::sanitized ? 4 * times : 16));
   CHECK_FALSE(after.has_children);
 }
 
