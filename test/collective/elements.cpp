@@ -74,7 +74,7 @@ void move_elements(Comm& comm, std::size_t count, const Algorithm& how) {
 
 template <std::size_t Size, class Comm>
 void by_all(Comm& comm) {
-  // The lengths that travel beside a flag end at 2 KiB; regions of 32 KiB make the longer ones take turns.
+  // The lengths that travel beside a flag end at 4 KiB; regions of 32 KiB make the longer ones take turns.
   for (const std::size_t size : {std::size_t{0}, Size, toroid::transport::inline_bytes, std::size_t{70'000}}) {
     for (const std::size_t more : {std::size_t{0}, std::size_t{1}}) {
       const std::size_t count = size / Size + more;

@@ -25,7 +25,7 @@ struct automatic {
 
 /// Everyone with everyone, operands in rank order; short messages in one exchange, long ones in two.
 ///
-/// Cost of an all-reduce of S bytes on p ranks: (p - 1) S bytes a rank in one exchange up to 2 KiB, else
+/// Cost of an all-reduce of S bytes on p ranks: (p - 1) S bytes a rank in one exchange up to 4 KiB, else
 /// 2 (p - 1)/p S bytes in two. Takes any operator. Determinism: any_chunking.
 struct direct {
   std::size_t segment_bytes = 0;  ///< largest piece handed over at a time; zero: chosen

@@ -16,7 +16,7 @@ namespace toroid::transport {
 /// Flags keep this distance, so that neither their own line nor the one fetched beside it is shared.
 inline constexpr std::size_t isolation = 128;
 /// Messages up to this size travel beside the flag that announces them.
-inline constexpr std::size_t inline_bytes = 2048;
+inline constexpr std::size_t inline_bytes = 4096;
 /// Hand-over regions of a rank; a rank may be this far ahead of the slowest reader.
 inline constexpr int region_count = 4;
 

@@ -79,7 +79,7 @@ class shm : public mapped_endpoint {
     group_state& group() const noexcept { return *std::launder(reinterpret_cast<group_state*>(base(0))); }
     std::size_t region_bytes() const noexcept { return m_region_bytes; }
     std::size_t shared_bytes() const noexcept { return m_shared_bytes; }
-    std::size_t arena_offset() const noexcept { return region_offset() + region_count * m_region_bytes; }
+    std::size_t arena_offset() const noexcept { return m_arena_offset; }
 
     std::vector<peer_memory> peers() const {
       std::vector<peer_memory> all;
@@ -93,12 +93,15 @@ class shm : public mapped_endpoint {
     }
 
    private:
-    static std::size_t mailbox_offset() noexcept { return memory_segment::whole_pages(sizeof(group_state)); }
-    static std::size_t region_offset() noexcept {
-      return memory_segment::whole_pages(mailbox_offset() + sizeof(mailbox));
-    }
+    std::size_t mailbox_offset() const noexcept { return m_mailbox_offset; }
+    std::size_t region_offset() const noexcept { return m_region_offset; }
+
     std::size_t m_region_bytes;
     std::size_t m_shared_bytes;
+    // Noted, since every call adds them up, and the size of a page costs a call of its own.
+    std::size_t m_mailbox_offset = memory_segment::whole_pages(sizeof(group_state));
+    std::size_t m_region_offset = memory_segment::whole_pages(m_mailbox_offset + sizeof(mailbox));
+    std::size_t m_arena_offset = m_region_offset + region_count * m_region_bytes;
     std::vector<memory_segment> m_segments;
   };
 
