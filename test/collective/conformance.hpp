@@ -49,6 +49,9 @@ class group_end {
   /// What all_reduce would do with so many elements.
   virtual toroid::call_plan plan(std::size_t count, choice how) = 0;
   virtual std::size_t footprint() const = 0;
+  virtual void abort() = 0;
+  /// Destroys the communicator.
+  virtual void drop() = 0;
   /// Counts as if so many calls and steps had been made; on every rank, before the first call.
   virtual void start_at(std::uint64_t calls, std::uint64_t steps) = 0;
 };
@@ -85,6 +88,8 @@ class end_of final : public group_end {
     return answer;
   }
   std::size_t footprint() const override { return m_comm.footprint(); }
+  void abort() override { m_comm.abort(); }
+  void drop() override { const Communicator gone = std::move(m_comm); }
   void start_at(std::uint64_t calls, std::uint64_t steps) override {
     toroid::detail::access::session(m_comm).start_at(calls, steps);
   }

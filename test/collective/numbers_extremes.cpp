@@ -86,7 +86,6 @@ void all_alike(const std::vector<T>& contributions, const Op& op, T right) {
       [=](std::size_t) { return right; });
 }
 
-
 }  // namespace
 
 TEST_CASE("A NaN of any rank is the minimum and the maximum", "[numbers]") {

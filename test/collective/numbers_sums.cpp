@@ -115,9 +115,7 @@ TEST_CASE("Each algorithm does each operator", "[numbers]") {
 }
 
 TEST_CASE("With one rank an average is the input, to the last element", "[numbers]") {
-  support::run_threads(1, [](auto& comm) {
-    alone(comm, toroid::average{});
-  });
+  support::run_threads(1, [](auto& comm) { alone(comm, toroid::average{}); });
 }
 
 TEST_CASE("Averages of halves neither overflow nor vanish", "[numbers]") {

@@ -31,22 +31,22 @@ void disagree(TwoCalls two_calls, const Words&... words) {
   for (const int ranks : {2, 3}) {
     for (const int odd : {0, ranks - 1}) {
       support::run_threads(ranks,
-                        [&](auto& comm) {
-                          const auto began = std::chrono::steady_clock::now();
-                          const auto calls = [&] {
-                            two_calls(comm, comm.rank() == odd);
-                            barrier(comm, here);
-                            barrier(comm, here);
-                          };
-                          const std::string text = support::text_of<mismatch_error>(calls);
-                          demand(std::chrono::steady_clock::now() - began < std::chrono::seconds(5),
-                                 "it took too long to say ", text);
-                          support::demand_words(text, "ranks disagree", "rank " + std::to_string(odd), words...);
-                          // The communicator is broken: the same error again, at once.
-                          demand(support::text_of<mismatch_error>([&] { barrier(comm); }) == text,
-                                 "another error than ", text);
-                        },
-                        {.timeout = std::chrono::seconds(20)});
+                           [&](auto& comm) {
+                             const auto began = std::chrono::steady_clock::now();
+                             const auto calls = [&] {
+                               two_calls(comm, comm.rank() == odd);
+                               barrier(comm, here);
+                               barrier(comm, here);
+                             };
+                             const std::string text = support::text_of<mismatch_error>(calls);
+                             demand(std::chrono::steady_clock::now() - began < std::chrono::seconds(5),
+                                    "it took too long to say ", text);
+                             support::demand_words(text, "ranks disagree", "rank " + std::to_string(odd), words...);
+                             // The communicator is broken: the same error again, at once.
+                             demand(support::text_of<mismatch_error>([&] { barrier(comm); }) == text,
+                                    "another error than ", text);
+                           },
+                           {.timeout = std::chrono::seconds(20)});
     }
   }
 }
@@ -146,15 +146,15 @@ TEST_CASE("Functors and call sites are not compared", "[mismatch]") {
 
 TEST_CASE("Without checking, ranks that disagree are not told", "[mismatch]") {
   support::run_threads(2,
-                    [](auto& comm) {
-                      std::vector<int> values(1000, 3);
-                      if (comm.rank() == 0)
-                        all_reduce(comm, values, sum{});
-                      else
-                        all_reduce(comm, values, product{});
-                      barrier(comm);
-                    },
-                    {.checking = check::none});
+                       [](auto& comm) {
+                         std::vector<int> values(1000, 3);
+                         if (comm.rank() == 0)
+                           all_reduce(comm, values, sum{});
+                         else
+                           all_reduce(comm, values, product{});
+                         barrier(comm);
+                       },
+                       {.checking = check::none});
 }
 
 TEST_CASE("Processes that disagree learn of it like threads", "[mismatch]") {
@@ -171,15 +171,18 @@ TEST_CASE("Processes that disagree learn of it like threads", "[mismatch]") {
     on_processes(3, {}, [&](group_end& end) {
       std::vector<conformance::element> values(count, 1);
       const std::span<conformance::element> v(values);
-      disagreeing(end, [&](bool odd) { end.all_reduce(v.first(count - odd), v.first(count - odd), {}); }, "all_reduce of");
+      disagreeing(
+          end, [&](bool odd) { end.all_reduce(v.first(count - odd), v.first(count - odd), {}); }, "all_reduce of");
     });
     on_processes(3, {}, [&](group_end& end) {
       std::vector<conformance::element> values(count, 1);
-      disagreeing(end, [&](bool odd) { end.broadcast(values, odd ? 2 : 0, {}); }, "root 2");
+      disagreeing(
+          end, [&](bool odd) { end.broadcast(values, odd ? 2 : 0, {}); }, "root 2");
     });
     on_processes(3, {}, [&](group_end& end) {
       std::vector<conformance::element> values(count, 1);
-      disagreeing(end, [&](bool odd) { odd ? end.broadcast(values, 0, {}) : end.all_reduce(values, values, {}); }, "broadcast");
+      disagreeing(
+          end, [&](bool odd) { odd ? end.broadcast(values, 0, {}) : end.all_reduce(values, values, {}); }, "broadcast");
     });
   }
 }

@@ -109,12 +109,10 @@ template <class Base>
 class restricted : public Base {
  public:
   restricted(Base base, ways admitted) : Base(std::move(base)), m_hides(admitted == ways::through_regions) {}
-  bool reachable(const void* pointer, std::size_t bytes) const noexcept { return !m_hides && Base::reachable(pointer, bytes); }
-  bool can_pull() noexcept
-    requires toroid::pulling_transport<Base>
-  {
-    return !m_hides && Base::can_pull();
+  bool reachable(const void* pointer, std::size_t bytes) const noexcept {
+    return !m_hides && Base::reachable(pointer, bytes);
   }
+  bool can_pull() noexcept requires toroid::pulling_transport<Base> { return !m_hides && Base::can_pull(); }
 
  private:
   bool m_hides;

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/conformance.hpp"
+#include "support/catch.hpp"
+#include "support/demand.hpp"
+#include "support/launch.hpp"
+#include "support/random.hpp"
+#include "support/sanitizers.hpp"
+
 #include <toroid/communicator/communicator.hpp>
 
 #include <algorithm>
@@ -6,13 +13,6 @@
 #include <cstring>
 #include <span>
 #include <vector>
-
-#include "collective/conformance.hpp"
-#include "support/catch.hpp"
-#include "support/demand.hpp"
-#include "support/launch.hpp"
-#include "support/random.hpp"
-#include "support/sanitizers.hpp"
 
 namespace {
 
@@ -58,7 +58,8 @@ TEST_CASE("Allocated memory is aligned, zero and apart from the rest", "[allocat
       const std::size_t bytes = random.below(4) == 0 ? random.below(80'000) : random.below(160);
       const std::span<std::byte> memory = end.allocate(bytes);
       demand(memory.size() == bytes && memory.data() != nullptr, "asked for ", bytes, ", got ", memory.size());
-      demand(reinterpret_cast<std::uintptr_t>(memory.data()) % (bytes >= 4096 ? 4096 : 128) == 0, "not aligned: ", bytes);
+      demand(reinterpret_cast<std::uintptr_t>(memory.data()) % (bytes >= 4096 ? 4096 : 128) == 0,
+             "not aligned: ", bytes);
       demand(all_are(memory, 0), "memory is not zero");
       held.push_back({memory, 1 + i % 255});
       fill(memory, held.back().value);
@@ -119,7 +120,8 @@ TEST_CASE("What was not allocated cannot be given back", "[allocate]") {
 TEST_CASE("Memory of another communicator is not this one's", "[allocate]") {
   on_threads(1, {}, [](group_end& outer) {
     const std::span<std::byte> memory = outer.allocate(10);
-    on_threads(1, {}, [&](group_end& inner) { support::text_of<toroid::usage_error>([&] { inner.deallocate(memory); }); });
+    on_threads(1, {},
+               [&](group_end& inner) { support::text_of<toroid::usage_error>([&] { inner.deallocate(memory); }); });
     outer.deallocate(memory);
   });
 }

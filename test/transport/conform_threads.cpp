@@ -13,7 +13,9 @@ using namespace conformance;
 
 /// The protocol of hand-over regions, among threads: this is what lets a thread sanitizer see it.
 void on_staged_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  const auto stage = [](toroid::transport::threads base) { return support::restricted(std::move(base), support::ways::through_regions); };
+  const auto stage = [](toroid::transport::threads base) {
+    return support::restricted(std::move(base), support::ways::through_regions);
+  };
   support::run_threads_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), stage, erased(f));
 }
 
