@@ -198,10 +198,15 @@ def judge(lines, group, contest, place, size, placement):
                    statistics.median(references[r].bound for r in rounds), limit)
 
 
-def missing_near(bench, group, part):
-    """Whether a limit for near cores is still without a line."""
+def lacks_near(bench, group, part, wanted):
+    """Whether a limit for near cores still has fewer rounds behind it than wanted."""
+
+    def rounds(contest, place, size):
+        verdict = judge(bench.lines, group, contest, place, size, "near")
+        return verdict.rounds if verdict else 0
+
     return any(
-        limit_of(group, contest, size, False) and judge(bench.lines, group, contest, place, size, "near") is None
+        limit_of(group, contest, size, False) and rounds(contest, place, size) < wanted
         for contest in group.contests for place in PLACES for size in bench.sizes(group, part)
         if not any(x.placement == "crowded" for x in bench.lines if x.ranks == group.ranks))
 
@@ -323,6 +328,8 @@ def write_markdown(path, bench, chosen, arguments, facts, figures, seconds):
     write("## Result\n")
     write(f"Of {len(verdicts)} lines with a limit, {len(known) - len(short)} pass, {len(short)} fall short, and "
           f"{len(unknown)} have no round in which both sides found the placement that the limit is for.\n")
+    thin = sum(x[5].rounds < arguments.rounds for x in known)
+    write(f"{thin} of the verdicts rest on fewer than {arguments.rounds} rounds; the tables say on how many each does.\n")
     if short:
         write(table(["falls short", "place", "size", "ratio", "limit", "yardstick, µs", "toroid, µs", "memory alone, µs"], [
             [f"{group.ranks} ranks, {contest.program.name}", PLACES[place], plot.size_text(size), f"{v.ratio:.2f}",
@@ -405,8 +412,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "measured", help="folder of the report")
     parser.add_argument("--date", default=datetime.date.today().isoformat(), help="first part of the file names")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--extra-rounds", type=int, default=5,
-                        help="at most so many more while a limit for near cores is without a near line")
+    parser.add_argument("--extra-rounds", type=int, default=20,
+                        help="at most so many more while a limit for near cores has fewer near rounds than --rounds")
     parser.add_argument("--minutes", type=float, default=11, help="no extra round begins after this time")
     parser.add_argument("--remarks", type=pathlib.Path, help="a text to go into the report")
     parser.add_argument("--quick", action="store_true", help="few sizes and two rounds")
@@ -431,7 +438,7 @@ def main():
     for number in range(arguments.rounds + 1, arguments.rounds + arguments.extra_rounds + 1):
         for group in chosen:
             for part in group.parts:
-                if time.monotonic() - begin < arguments.minutes * 60 and missing_near(bench, group, part):
+                if time.monotonic() - begin < arguments.minutes * 60 and lacks_near(bench, group, part, arguments.rounds):
                     run_round(number, group, part)
 
     arguments.out.mkdir(parents=True, exist_ok=True)
