@@ -21,7 +21,8 @@ template <class Transport, class T, class Algorithm>
 void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const Algorithm& how,
                 call_site at) {
   auto& session = access::session(comm);
-  call_identity identity;
+  collective_call call;
+  call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
   identity.collective = collective_kind::all_gather;
   identity.algorithm = algorithm_of<Algorithm>;
   identity.count = out.size();
@@ -36,7 +37,7 @@ void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<
                std::to_string(out.size()) + " has " + std::to_string(own.count) + " (toroid::block_of)");
   check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(),
                 static_cast<std::ptrdiff_t>(own.begin * sizeof(T)), identity);
-  collective_call call = erase<T, void>(identity, session.instructions(), nullptr);
+  erase<T, void>(call, session.instructions(), nullptr);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
   call.input_is_block = true;

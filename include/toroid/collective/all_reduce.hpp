@@ -42,7 +42,8 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
   using operation_type = typename policies::operation;
   check_policies<T, operation_type, algorithm_type>();
   const policies given = policies::of(first, second);
-  call_identity identity;
+  collective_call call;
+  call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
   identity.collective = collective_kind::all_reduce;
   identity.algorithm = algorithm_of<algorithm_type>;
   identity.count = in.size();
@@ -55,7 +56,7 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
            "the input has " + std::to_string(in.size()) + " elements, the result " + std::to_string(out.size()));
   check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), 0, identity);
   auto& session = access::session(comm);
-  collective_call call = erase<T>(identity, session.instructions(), &given.combine);
+  erase<T>(call, session.instructions(), &given.combine);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
   run_all_reduce<algorithm_type>(session, call);

@@ -19,7 +19,8 @@ namespace detail {
 template <class Transport, class T, class Algorithm>
 void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
   auto& session = access::session(comm);
-  call_identity identity;
+  collective_call call;
+  call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
   identity.collective = collective_kind::broadcast;
   identity.algorithm = algorithm_of<Algorithm>;
   identity.count = buffer.size();
@@ -28,7 +29,7 @@ void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, con
   identity.at = at;
   check_span(buffer, "the buffer", identity);
   check_root(root, comm.size(), identity);
-  collective_call call = erase<T, void>(identity, session.instructions(), nullptr);
+  erase<T, void>(call, session.instructions(), nullptr);
   call.input = reinterpret_cast<const std::byte*>(buffer.data());
   call.result = reinterpret_cast<std::byte*>(buffer.data());
   if constexpr (std::is_same_v<Algorithm, ring>) {

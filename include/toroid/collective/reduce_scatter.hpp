@@ -26,7 +26,8 @@ void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::s
   check_policies<T, typename policies::operation, algorithm_type>();
   const policies given = policies::of(first, second);
   auto& session = access::session(comm);
-  call_identity identity;
+  collective_call call;
+  call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
   identity.collective = collective_kind::reduce_scatter;
   identity.algorithm = algorithm_of<algorithm_type>;
   identity.count = in.size();
@@ -41,7 +42,7 @@ void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::s
                std::to_string(in.size()) + " has " + std::to_string(own.count) + " (toroid::block_of)");
   check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(),
                 -static_cast<std::ptrdiff_t>(own.begin * sizeof(T)), identity);
-  collective_call call = erase<T>(identity, session.instructions(), &given.combine);
+  erase<T>(call, session.instructions(), &given.combine);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
   call.result_is_block = true;

@@ -35,26 +35,32 @@ class allocator {
 
   /// @throws usage_error  if the size cannot be addressed; system_error if there is not that much memory
   T* allocate(std::size_t count) {
+    static_assert(alignof(T) <= transport::isolation, "toroid: allocator aligns to 128 bytes, and T asks for more");
     return static_cast<T*>(m_take(m_session, detail::bytes_of(count, sizeof(T), "allocator")));
   }
   void deallocate(T* memory, std::size_t count) noexcept { m_give_back(m_session, memory, count * sizeof(T)); }
 
   template <class U>
   friend bool operator==(const allocator& a, const allocator<U>& b) noexcept {
-    return a.m_session == b.m_session;
+    return a.shares_with(b);
   }
 
  private:
   template <class U>
   friend class allocator;
+  /// A member, since a friend of allocator<T> is none of allocator<U>.
+  template <class U>
+  bool shares_with(const allocator<U>& other) const noexcept {
+    return m_session == other.m_session;
+  }
 
   template <class Transport>
   static void* take(void* session, std::size_t bytes) {
-    return static_cast<detail::mapped_session<Transport>*>(session)->transport().allocate(bytes);
+    return static_cast<detail::mapped_session<Transport>*>(session)->allocate(bytes);
   }
   template <class Transport>
   static void give_back(void* session, void* memory, std::size_t bytes) noexcept {
-    static_cast<detail::mapped_session<Transport>*>(session)->transport().deallocate(memory, bytes);
+    static_cast<detail::mapped_session<Transport>*>(session)->deallocate(memory, bytes);
   }
 
   void* m_session;

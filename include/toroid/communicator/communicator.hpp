@@ -99,11 +99,16 @@ inline constexpr bool is_communicator = false;
 template <class Transport>
 inline constexpr bool is_communicator<communicator<Transport>> = true;
 
+[[noreturn, gnu::noinline, gnu::cold]] inline void refuse_size(std::size_t count, std::size_t size,
+                                                               const char* operation) {
+  throw usage_error(std::string("toroid: ") + operation + ": " + std::to_string(count) + " elements of " +
+                    std::to_string(size) + " bytes are more than can be addressed");
+}
+
 /// count * size, or usage_error where that does not fit.
 inline std::size_t bytes_of(std::size_t count, std::size_t size, const char* operation) {
-  if (size != 0 && count > std::numeric_limits<std::size_t>::max() / size / 2)
-    throw usage_error(std::string("toroid: ") + operation + ": " + std::to_string(count) + " elements of " +
-                      std::to_string(size) + " bytes are more than can be addressed");
+  if (size != 0 && count > std::numeric_limits<std::size_t>::max() / size / 2) [[unlikely]]
+    refuse_size(count, size, operation);
   return count * size;
 }
 
@@ -120,23 +125,24 @@ concept group = detail::is_communicator<std::remove_cvref_t<C>> && !std::is_cons
 /// @param count  number of elements
 /// @return `count` zeroed elements, aligned to 128 bytes (4096 from 4 KiB); they live until deallocate() or the end of
 ///         the communicator
-/// @throws usage_error  if the size cannot be addressed; system_error if there is not that much memory
+/// @throws usage_error  if the size cannot be addressed, or in a copy forked from the rank; system_error if that much
+///         memory is not there
 ///
 /// Not collective: ranks may allocate different sizes at different times. One thread at a time.
 template <element T, class Transport>
 std::span<T> allocate(communicator<Transport>& comm, std::size_t count) {
   const std::size_t bytes = detail::bytes_of(count, sizeof(T), "allocate");
-  void* const memory = detail::access::session(comm).transport().allocate(bytes);
+  void* const memory = detail::access::session(comm).allocate(bytes);
   return {static_cast<T*>(memory), count};
 }
 
-/// Gives memory from allocate() back; no collective may be using it.
+/// Gives memory from allocate() back; no collective may be using it. In a copy forked from the rank it does nothing.
 ///
 /// @param elements  exactly what allocate() returned
 /// @throws usage_error  if it did not come from this communicator
 template <element T, class Transport>
 void deallocate(communicator<Transport>& comm, std::span<T> elements) {
-  detail::access::session(comm).transport().deallocate(elements.data(), elements.size_bytes());
+  detail::access::session(comm).deallocate(elements.data(), elements.size_bytes());
 }
 
 }  // namespace toroid

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,17 +33,32 @@ class mapped_session {
         m_options(o),
         m_sources(static_cast<std::size_t>(m_transport.size()) + 1),
         m_destinations(static_cast<std::size_t>(m_transport.size()) + 1),
-        m_instructions(detected_instruction_set()) {}
+        m_instructions(detected_instruction_set()),
+        m_fast_strings(detail::has_fast_strings()) {}
 
   Transport& transport() noexcept { return m_transport; }
   const Transport& transport() const noexcept { return m_transport; }
   const options& chosen() const noexcept { return m_options; }
   instruction_set instructions() const noexcept { return m_instructions; }
+  bool has_fast_strings() const noexcept { return m_fast_strings; }
+  /// Memory for a run of values on their way to a slot; stays in the core's nearest cache.
+  std::span<std::byte> scratch() noexcept { return m_scratch; }
   transport::wait_context& context() noexcept { return m_context; }
   std::uint64_t call() const noexcept { return m_call; }
   path_chooser& chooser() noexcept { return m_chooser; }
   const std::byte** sources() noexcept { return m_sources.data(); }
   std::byte** destinations() noexcept { return m_destinations.data(); }
+
+  /// Memory that peers can reach.
+  /// @throws usage_error  in a copy forked from the rank; what the transport throws
+  void* allocate(std::size_t bytes) {
+    if (!m_guard.original()) refuse_copy();
+    return m_transport.allocate(bytes);
+  }
+  /// A copy forked from the rank gives nothing back: the rank still uses that memory.
+  void deallocate(void* memory, std::size_t bytes) {
+    if (m_guard.original()) m_transport.deallocate(memory, bytes);
+  }
 
   /// Marks the time that a thread spends in a call.
   class [[nodiscard]] in_call {
@@ -63,10 +79,10 @@ class mapped_session {
   in_call begin(const call_identity& identity) {
     // A look, not a lock: an exchange would cost a short call a tenth of its time, and misuse is caught soon enough.
     if (m_busy.load(std::memory_order_relaxed) && m_options.checking != check::none) [[unlikely]]
-      throw usage_error("toroid: two threads use one communicator at the same time; give each its own");
+      refuse_second_thread();
     in_call mark(m_busy);
     if (!m_guard.original()) [[unlikely]]
-      throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
+      refuse_copy();
     if (m_failure) [[unlikely]]
       std::rethrow_exception(m_failure);
     m_context.operation = name_of(identity.collective);
@@ -79,7 +95,6 @@ class mapped_session {
     if (m_all_entered + 1 < m_call) [[unlikely]]
       wait_for_previous_entries();
     m_now = identity.signature();
-    m_identity = identity;
     m_flaw_rank = -1;
     return mark;
   }
@@ -126,6 +141,11 @@ class mapped_session {
     throw usage_error(std::string("toroid: ") + name_of(identity.collective) + " at " + identity.at.file + ":" +
                       std::to_string(identity.at.line) + ": the input of rank " + std::to_string(m_flaw_rank) +
                       " is not finite at index " + std::to_string(m_flaw_index));
+  }
+
+  /// Ends a call: if this rank has not heard of all others in it, the next will, and may have to say what this was.
+  void end(const call_identity& identity) noexcept {
+    if (m_all_entered != m_call) m_unheard = identity;
   }
 
   /// To be called once entries of all ranks have been waited for.
@@ -177,6 +197,13 @@ class mapped_session {
   void abort() noexcept { fail("rank " + std::to_string(m_transport.rank()) + " has aborted"); }
 
  private:
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_second_thread() {
+    throw usage_error("toroid: two threads use one communicator at the same time; give each its own");
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_copy() {
+    throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
+  }
+
   void note_flaw(int rank, std::uint64_t flaw) noexcept {
     if (flaw == 0 || (m_flaw_rank >= 0 && m_flaw_rank < rank)) return;
     m_flaw_rank = rank;
@@ -191,7 +218,7 @@ class mapped_session {
         if (r == m_transport.rank()) continue;
         transport::entry& theirs = m_transport.box(r).entries[previous & 1];
         m_transport.wait(r, theirs.sequence, previous, m_context);
-        if (m_options.checking != check::none && theirs.signature != m_now) throw_mismatch(r, m_identity, previous);
+        if (m_options.checking != check::none && theirs.signature != m_now) throw_mismatch(r, m_unheard, previous);
       }
     });
     m_all_entered = previous;
@@ -252,12 +279,15 @@ class mapped_session {
   std::uint64_t m_ticks = 0;         ///< steps counted over all calls
   std::uint64_t m_touching_end = 0;  ///< progress of a peer that is done with the buffers; 0 if not known yet
   bool m_lends_buffers = false;
-  std::uint64_t m_now = 0;   ///< signature of this call
-  call_identity m_identity;  ///< the call itself
+  std::uint64_t m_now = 0;  ///< signature of this call
+  call_identity m_unheard;  ///< the last call in which not all ranks were waited for
   transport::wait_context m_context;
   std::vector<const std::byte*> m_sources;
   std::vector<std::byte*> m_destinations;
   instruction_set m_instructions;
+  bool m_fast_strings;
+  static constexpr std::size_t scratch_bytes = 8192;
+  std::vector<std::byte> m_scratch = std::vector<std::byte>(scratch_bytes);
   fork_guard m_guard;
   path_chooser m_chooser;
   std::atomic<bool> m_busy{false};

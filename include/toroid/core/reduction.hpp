@@ -19,6 +19,7 @@ struct reduce_arguments {
   bool finish = false;            ///< the sum is complete: `average` divides by `divisor`; other operators do nothing
   int divisor = 1;                ///< number of contributions
   bool non_temporal = false;      ///< results will not be read again soon: store past the caches, then fence
+  bool hands_over = false;        ///< the last destination is a slot, whose lines stand in its readers' caches
   const void* functor = nullptr;  ///< a user's operator, else null
 };
 

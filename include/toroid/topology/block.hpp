@@ -28,6 +28,7 @@ struct block {
 ///
 /// Cost: two divisions. Thread-safe.
 TOROID_HOST_DEVICE constexpr block block_of(std::size_t count, int ranks, int rank) noexcept {
+  if (ranks == 1) return {0, count};
   const std::size_t parts = static_cast<std::size_t>(ranks);
   const std::size_t index = static_cast<std::size_t>(rank);
   const std::size_t share = count / parts;

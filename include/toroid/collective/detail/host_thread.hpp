@@ -2,10 +2,12 @@
 #pragma once
 #include <toroid/collective/detail/collective_call.hpp>
 #include <toroid/communicator/mapped_session.hpp>
+#include <toroid/core/detail/string_copy.hpp>
 #include <toroid/core/reduction.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace toroid::detail {
 
@@ -50,16 +52,52 @@ class host_thread {
   void combine(reduce_arguments& arguments, bool reduces) {
     arguments.functor = m_call.functor;
     const std::size_t bytes = arguments.count * m_call.identity.element_size;
-    if (reduces) {
-      m_call.reduce(arguments);
-    } else {
-      arguments.count = bytes;
-      m_call.copy(arguments);
-    }
+    if (arguments.hands_over && bytes >= least_string_bytes && m_session.has_fast_strings())
+      hand_over(arguments, reduces);
+    else
+      compute(arguments, reduces);
     m_session.context().bytes_done += bytes;
   }
 
  private:
+  void compute(reduce_arguments& arguments, bool reduces) const {
+    if (reduces) return m_call.reduce(arguments);
+    arguments.count *= m_call.identity.element_size;
+    m_call.copy(arguments);
+  }
+
+  /// Computes run by run in memory of its own, and copies each to the slot while it is in the nearest cache.
+  void hand_over(reduce_arguments& arguments, bool reduces) {
+    const std::size_t size = m_call.identity.element_size, count = arguments.count;
+    std::byte** const destinations = m_session.destinations();
+    std::byte* const slot = destinations[arguments.destination_count - 1];
+    --arguments.destination_count;
+    arguments.hands_over = false;
+    if (!reduces) {
+      const std::byte* const source = arguments.sources[0];
+      if (arguments.destination_count > 0) compute(arguments, false);
+      return copy_by_string(slot, source, count * size, true);
+    }
+    const std::span<std::byte> scratch = m_session.scratch();
+    const std::size_t run = size < scratch.size() ? scratch.size() / size : 0;
+    if (run == 0) {
+      ++arguments.destination_count;
+      return compute(arguments, true);
+    }
+    const int kept = arguments.destination_count;
+    if (kept == 0) {
+      destinations[0] = scratch.data();
+      arguments.destination_count = 1;
+    }
+    for (std::size_t done = 0; done < count; done += run) {
+      arguments.count = count - done < run ? count - done : run;
+      m_call.reduce(arguments);
+      copy_by_string(slot + done * size, destinations[0], arguments.count * size, true);
+      for (int i = 0; i < arguments.source_count; ++i) m_session.sources()[i] += arguments.count * size;
+      for (int i = 0; i < kept; ++i) destinations[i] += arguments.count * size;
+    }
+  }
+
   /// The address that element 0 of the vector would have, for a buffer that begins with element `origin`; computed as
   /// a number, since no object need be there.
   template <class Byte>

@@ -30,7 +30,7 @@ class inline_executor {
     if (step == 0) {
       if (range.count == 0) return;  // there may be no buffer at all
       const std::byte* const own = input(range);
-      std::memcpy(m_session.own_entry().payload + range.begin * size, own, range.count * size);
+      copy_payload(m_session.own_entry().payload + range.begin * size, own, range.count * size);
       if (op.to.contains(m_rank, m_ranks)) std::memmove(result(range), own, range.count * size);
       return;
     }
@@ -70,6 +70,16 @@ class inline_executor {
   }
 
  private:
+  /// Most are so short that a call of a function would cost more than the copy.
+  static void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (bytes == 4)
+      std::memcpy(to, from, 4);
+    else if (bytes == 8)
+      std::memcpy(to, from, 8);
+    else
+      std::memcpy(to, from, bytes);
+  }
+
   const std::byte* input(block range) const noexcept {
     return m_call.input + (range.begin - m_call.input_origin(m_ranks, m_rank)) * m_call.identity.element_size;
   }

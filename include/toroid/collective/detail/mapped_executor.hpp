@@ -160,6 +160,7 @@ class mapped_executor {
     arguments.finish = op.completes;
     arguments.divisor = ranks;
     arguments.non_temporal = m_problem.non_temporal && !to_slot;
+    arguments.hands_over = to_slot;
     m_policy.combine(arguments, op.reduces());
   }
 

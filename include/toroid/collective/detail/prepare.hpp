@@ -17,7 +17,8 @@
 /// Checks of arguments, all before any byte moves, and the step from typed to erased calls.
 namespace toroid::detail {
 
-[[noreturn]] inline void refuse(collective_kind kind, const call_site& at, const std::string& what) {
+[[noreturn, gnu::noinline, gnu::cold]] inline void refuse(collective_kind kind, const call_site& at,
+                                                          const std::string& what) {
   throw usage_error(std::string("toroid: ") + name_of(kind) + " at " + at.file + ":" + std::to_string(at.line) + ": " +
                     what);
 }
@@ -30,13 +31,22 @@ constexpr void check_same_elements() noexcept {
                   "toroid: input and result have different types of elements");
 }
 
+[[noreturn, gnu::noinline, gnu::cold]] inline void refuse_null(const char* which, std::size_t count,
+                                                               const call_identity& identity) {
+  refuse(identity.collective, identity.at,
+         std::string(which) + " is a null pointer with " + std::to_string(count) + " elements");
+}
+
 /// A buffer must exist if it has elements, and be addressable; where it is wrong the error names it.
 template <class T>
 void check_span(std::span<T> buffer, const char* which, const call_identity& identity) {
   bytes_of(buffer.size(), sizeof(T), name_of(identity.collective));
-  if (buffer.size() != 0 && buffer.data() == nullptr)
-    refuse(identity.collective, identity.at,
-           std::string(which) + " is a null pointer with " + std::to_string(buffer.size()) + " elements");
+  if (buffer.size() != 0 && buffer.data() == nullptr) [[unlikely]]
+    refuse_null(which, buffer.size(), identity);
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] inline void refuse_overlap(const call_identity& identity) {
+  refuse(identity.collective, identity.at, "input and result overlap in part; they may be the same memory or apart");
 }
 
 /// Two buffers may be the same or apart, but not overlap in part.
@@ -48,8 +58,9 @@ inline void check_overlap(const void* input, std::size_t input_bytes, const void
   const std::uintptr_t in = reinterpret_cast<std::uintptr_t>(input);
   const std::uintptr_t out = reinterpret_cast<std::uintptr_t>(result);
   if (in + input_bytes <= out || out + result_bytes <= in) return;
-  if (static_cast<std::ptrdiff_t>(in - out) == offset) return;
-  refuse(identity.collective, identity.at, "input and result overlap in part; they may be the same memory or apart");
+  if (static_cast<std::ptrdiff_t>(in - out) == offset) [[likely]]
+    return;
+  refuse_overlap(identity);
 }
 
 inline void check_root(int root, int ranks, const call_identity& identity) {
@@ -58,20 +69,18 @@ inline void check_root(int root, int ranks, const call_identity& identity) {
            "root " + std::to_string(root) + " is not one of the " + std::to_string(ranks) + " ranks");
 }
 
+/// Completes a call, whose identity says everything but the types, with what depends on them.
 template <class T, class Operation>
-collective_call erase(call_identity identity, instruction_set instructions, const Operation* operation) {
-  collective_call call;
-  identity.element = element_code<T>();
-  identity.element_size = sizeof(T);
+void erase(collective_call& call, instruction_set instructions, const Operation* operation) {
+  call.identity.element = element_code<T>();
+  call.identity.element_size = sizeof(T);
   if constexpr (!std::is_void_v<Operation>) {
-    identity.operation = operator_code<Operation>();
+    call.identity.operation = operator_code<Operation>();
     call.reduce = reduction_for<T, Operation>(instructions);
     call.functor = operation;
   }
   call.copy = copy_for(instructions);
   call.first_flaw = flaw_finder_for<T>();
-  call.identity = identity;
-  return call;
 }
 
 }  // namespace toroid::detail

@@ -59,6 +59,7 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
     inline_executor<Transport> executor(session, call, Schedule::blocks(p));
     schedule::walk<Schedule>(p, 1, executor);
   });
+  session.end(call.identity);
   session.refuse_flaws(call.identity);
 }
 

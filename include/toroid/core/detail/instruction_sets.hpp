@@ -24,9 +24,20 @@ inline instruction_set detected_instruction_set() noexcept {
   return instruction_set::avx2;
 }
 
+/// Whether a string instruction copies by whole lines ("enhanced rep movsb").
+inline bool has_fast_strings() noexcept {
+  unsigned leaf = 0, b = 0, c = 0;
+  __asm__("cpuid" : "+a"(leaf), "=b"(b), "+c"(c) : : "edx");
+  if (leaf < 7) return false;
+  leaf = 7, c = 0;
+  __asm__("cpuid" : "+a"(leaf), "=b"(b), "+c"(c) : : "edx");
+  return (b >> 9 & 1u) != 0;
+}
+
 #else
 
 inline instruction_set detected_instruction_set() noexcept { return instruction_set::baseline; }
+inline bool has_fast_strings() noexcept { return false; }
 
 #endif
 
