@@ -28,7 +28,7 @@ template <path Path>
 void holds(int ranks, const std::vector<int>& roots) {
   model::tally count(std::string(Path == path::pulled ? "pulled, " : "in place, ") + std::to_string(ranks) +
                      " ranks, " + std::to_string(roots.size()) + " calls of each schedule");
-  models::for_each([&](auto schedule, collective_kind kind) {
+  models::for_each_carried_out([&](auto schedule, collective_kind kind) {
     // run_mapped pulls along no schedule that sends partial values.
     if (Path == path::pulled && decltype(schedule)::sends_partial_values) return;
     for (const bool shares : {false, true}) {

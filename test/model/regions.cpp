@@ -18,7 +18,7 @@ using model::planted;
 void holds(int ranks, const std::vector<int>& roots) {
   model::tally count("regions, " + std::to_string(ranks) + " ranks, " + std::to_string(roots.size()) +
                      " calls of each schedule");
-  models::for_each([&](auto schedule, collective_kind kind) {
+  models::for_each_carried_out([&](auto schedule, collective_kind kind) {
     const bool shares = kind == collective_kind::broadcast;
     const model::report found = model::explore_calls<path::staged>(count, schedule, kind, ranks, roots, shares);
     INFO(typeid(schedule).name() << ": " << found.text());

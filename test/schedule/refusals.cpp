@@ -103,6 +103,16 @@ struct has_no_destination {
 };
 struct leaves_the_buffer {
   static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 0 && step == 0) op.blocks.first = 4;
+  }
+};
+struct goes_round_more_than_once {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 0 && step == 0) op.blocks.count = 5;
+  }
+};
+struct sends_one_block_more {
+  static constexpr void apply(problem p, int step, operation& op) {
     if (p.rank == 0 && step == 0) op.blocks.count = 2;
   }
 };
@@ -178,8 +188,13 @@ TEST_CASE("Values in the wrong place are refused", "[schedule]") {
 TEST_CASE("Operations that make no sense are refused", "[schedule]") {
   refuses<one_shot_all_reduce, names_a_rank_twice>("rank 0, step 1, block 0: a set of peers names a rank twice");
   refuses<one_shot_all_reduce, has_no_destination>("rank 0, step 1, block 0: an operation without destinations");
-  refuses<ring_reduce_scatter, leaves_the_buffer>("rank 0, step 0, block 3: blocks 3 to 4 of 4",
+  refuses<ring_reduce_scatter, leaves_the_buffer>("rank 0, step 0, block 4: 1 blocks from 4 on, of 4",
                                                   collective_kind::reduce_scatter);
+  refuses<ring_reduce_scatter, goes_round_more_than_once>("rank 0, step 0, block 3: 5 blocks from 3 on, of 4",
+                                                          collective_kind::reduce_scatter);
+  refuses<ring_reduce_scatter, sends_one_block_more>(
+      "rank 1, step 1, block 3: wrong block: receives block 3 from rank 0, which sent block 0",
+      collective_kind::reduce_scatter);
 }
 
 TEST_CASE("Results in another order are refused", "[schedule]") {
@@ -247,7 +262,7 @@ TEST_CASE("Leaving buffers too early is refused", "[schedule]") {
 
 namespace {
 
-/// What the schedules below have in common: one class a step.
+/// What the schedules below have in common: one class a step, and a place in slots for everything.
 template <int Steps>
 struct in_steps {
   static constexpr bool pipelined = true;
@@ -256,6 +271,8 @@ struct in_steps {
   static constexpr int touching_steps(problem) noexcept { return Steps; }
   static constexpr int class_count(problem) noexcept { return Steps; }
   static constexpr step_class class_at(problem, int index) noexcept { return {index, 1}; }
+  static constexpr int slot_places(problem p) noexcept { return Steps * p.ranks; }
+  static constexpr int slot_place(problem p, int step, int block) noexcept { return step * p.ranks + block; }
 };
 
 /// Block j is combined by rank j for all but rank j + 1, which combines it for itself: in place, rank j delivers while
@@ -365,6 +382,143 @@ TEST_CASE("Ranks that disagree are refused", "[schedule]") {
 
 namespace {
 
+struct forgets_its_own_slot {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 2 && step == 1 && op.to.contains(2, p.ranks)) op.at = place::delivered;
+  }
+};
+struct looks_into_its_own_slot {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 1 && step == 1) op.own = place::slot;
+  }
+};
+struct looks_into_its_result {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 1 && step == 1) op.own = place::delivered;
+  }
+};
+struct announces_what_it_computed {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 0 && step == 2 && op.to.first != 0) op.at = place::input;
+  }
+};
+struct names_a_stranger {
+  static constexpr void apply(problem p, int, operation& op) {
+    if (p.rank == 3 && op.from.extra >= 0) op.from.extra = p.ranks;
+  }
+};
+struct names_a_child_twice {
+  static constexpr void apply(problem p, int, operation& op) {
+    if (p.rank == 3 && op.from.extra >= 0) op.from.extra = 3;
+  }
+};
+struct swaps_subtrees {
+  static constexpr void apply(problem p, int, operation& op) {
+    if (p.rank == 3 && op.from.extra >= 0) op.from = both(op.from.extra, 3).with(op.from.at(0, p.ranks));
+  }
+};
+/// The sum of a row is put where the column does not look for it.
+struct forgets_the_row {
+  static constexpr void apply(problem p, int step, operation& op) {
+    if (p.rank == 4 && step == 3 && op.own == place::delivered) op.own = place::input;
+  }
+};
+
+/// What goes up and what comes down share a place in slots.
+template <class S>
+struct in_one_place : S {
+  static constexpr int slot_place(problem p, int step, int block) noexcept {
+    return S::slot_place(p, step, block) % S::blocks(p);
+  }
+};
+
+template <class S>
+struct claims_to_be_alike : S {
+  static constexpr bool ranks_differ = false;
+};
+
+/// Rank 0 writes its result, which in place is the input that rank 1 reads. Rank 1 adds up.
+struct keeps_too_early : in_steps<3> {
+  static constexpr bool ranks_differ = true;
+  static constexpr int blocks(problem) noexcept { return 1; }
+  static constexpr int operations(problem p, int step) noexcept { return step > 0 || p.rank == 0; }
+  static constexpr operation at(problem p, int step, int) noexcept {
+    if (step == 0) return {only(0), place::input, {}, only(1), place::input};
+    if (step == 1 && p.rank == 0) return {only(0), place::input, {}, only(0), place::delivered};
+    if (step == 1) return {everyone(2), place::input, {}, everyone(2), place::slot, true};
+    return {only(1), place::slot, {}, only(p.rank), place::delivered, false, place::slot};
+  }
+};
+
+/// Reads its result in the step in which another operation writes it.
+struct reads_too_early : in_steps<2> {
+  static constexpr int blocks(problem) noexcept { return 1; }
+  static constexpr int operations(problem, int) noexcept { return 2; }
+  static constexpr operation at(problem p, int step, int index) noexcept {
+    if (step == 0 && index == 0) return {only(p.rank), place::input, {}, only(1 - p.rank), place::input};
+    if (step == 0) return {only(p.rank), place::input, {}, only(p.rank), place::delivered};
+    if (index == 0) return {everyone(2), place::input, {}, only(p.rank), place::delivered, true, place::delivered};
+    return {only(p.rank), place::input, {}, only(p.rank), place::delivered, false, place::delivered};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Own operands that are not where they should be are refused", "[schedule]") {
+  refuses<halving_doubling_all_reduce, forgets_its_own_slot>(
+      "rank 2, step 2, block 2: receives from rank 2 what was not sent in step 1");
+  refuses<ring_all_reduce, looks_into_its_own_slot>(
+      "rank 1, step 1, block 3: receives from rank 1 what was not sent in step 0");
+  refuses<ring_all_reduce, looks_into_its_result>("rank 1, step 1, block 3: reads an own result that is not there yet");
+  CHECK(refusal(changed<halving_doubling_all_reduce, announces_what_it_computed>{}, 8) ==
+        "rank 0, step 2, block 1: peers are told to read this rank's input, but the value is another");
+  CHECK(refusal(keeps_too_early{}, 2, collective_kind::all_reduce, {.direct_in_place = false}) == "proved");
+  CHECK(
+      refusal(keeps_too_early{}, 2) ==
+      "rank 1, step 1, block 0: reads the input of rank 0 while step 1 of rank 0 may write it (direct path, in place, "
+      "2 slots, 4 pieces)");
+  CHECK(
+      refusal(reads_too_early{}, 2) ==
+      "rank 1, step 1, block 0: reads the result of rank 1 while step 1 of rank 1 may write it (staged, out of place, "
+      "2 slots, 4 pieces)");
+}
+
+TEST_CASE("Wrong ranks at the end of a set are refused", "[schedule]") {
+  const auto refusal_of_7 = [](auto schedule) {
+    return refusal(schedule, 7, collective_kind::all_reduce, {.in_rank_order = true});
+  };
+  CHECK(refusal_of_7(in_order_tree_all_reduce{}) == "proved");
+  CHECK(refusal_of_7(changed<in_order_tree_all_reduce, names_a_stranger>{}) ==
+        "rank 3, step 2, block 0: a set of peers names a rank that there is not");
+  CHECK(refusal_of_7(changed<in_order_tree_all_reduce, names_a_child_twice>{}) ==
+        "rank 3, step 2, block 0: a set of peers names a rank twice");
+  CHECK(refusal_of_7(changed<in_order_tree_all_reduce, swaps_subtrees>{}) ==
+        "rank 0, block 0: wrong order: combines 4 + 5 + 6 + 3 + (0 + 1 + 2), not in rank order");
+}
+
+TEST_CASE("Two values in one place of a slot are refused", "[schedule]") {
+  CHECK(refusal(in_one_place<tree_all_reduce>{}, 4) ==
+        "rank 1, step 3, block 0: puts a value into place 0 of its slot, where step 1 puts another at the same time "
+        "(staged, out of place, 2 slots, 4 pieces)");
+  CHECK(refusal(in_one_place<torus_2d_all_reduce>{}, 4, collective_kind::all_reduce, {.rows = 2}) ==
+        "rank 3, step 0, block 14: puts a value into place 0 of its slot, where step 0 puts another at the same time "
+        "(staged, out of place, 2 slots, 4 pieces)");
+}
+
+TEST_CASE("Faults on a grid are refused", "[schedule]") {
+  CHECK(refusal(torus_2d_all_reduce{}, 6, collective_kind::all_reduce, {.rows = 4}) == "6 ranks do not form 4 rows");
+  CHECK(refusal(changed<torus_2d_all_reduce, forgets_the_row>{}, 6, collective_kind::all_reduce, {.rows = 2}) ==
+        "rank 4, step 3, block 3: completes is set, but the value does not hold every contribution once: 2 + 0 + 1 + "
+        "4");
+  CHECK(refusal(claims_to_be_alike<in_order_tree_all_reduce>{}, 4) ==
+        "rank 1, step 0: differs from rank 0 by more than rank arithmetic");
+  // A ring of all ranks does not look the same from everywhere if it is seen as a grid.
+  CHECK(refusal(ring_all_reduce{}, 6, collective_kind::all_reduce, {.rows = 2}) ==
+        "rank 1, step 1: differs from rank 0 by more than rank arithmetic");
+}
+
+namespace {
+
 /// One field of one operation changed at run time.
 struct single_change {
   int rank = 0;
@@ -372,12 +526,13 @@ struct single_change {
   int index = 0;
   int kind = 0;
 };
-constexpr int kinds_of_change = 12;
+constexpr int kinds_of_change = 16;
 
 /// False if the change would mean nothing.
 bool apply(int kind, operation& op, int rank, int ranks, int blocks) {
   const auto next = [](place p, int by) { return static_cast<place>((static_cast<int>(p) + by) % 3); };
-  const bool receives = op.from.count > (op.from.contains(rank, ranks) ? 1 : 0);
+  const bool reads_own = op.from.contains(rank, ranks);
+  const bool receives = op.from.count > (reads_own ? 1 : 0);
   const bool sends = op.to.count > (op.to.contains(rank, ranks) ? 1 : 0);
   switch (kind) {
     case 0:
@@ -391,9 +546,9 @@ bool apply(int kind, operation& op, int rank, int ranks, int blocks) {
     case 4:
       return ++op.from.count, true;
     case 5:
-      return ++op.to.first, op.to.count < ranks;
+      return ++op.to.first, op.to.count < ranks && op.to.count > (op.to.extra < 0 ? 0 : 1);
     case 6:
-      return ++op.from.first, true;
+      return ++op.from.first, op.from.count > (op.from.extra < 0 ? 0 : 1);
     case 7:
       return op.theirs = next(op.theirs, 1), receives;
     case 8:
@@ -402,6 +557,14 @@ bool apply(int kind, operation& op, int rank, int ranks, int blocks) {
       return op.at = next(op.at, 1), sends;
     case 10:
       return op.at = next(op.at, 2), sends;
+    case 11:
+      return op.own = next(op.own, 1), reads_own;
+    case 12:
+      return op.own = next(op.own, 2), reads_own;
+    case 13:
+      return op.from.extra = (op.from.extra + 1) % ranks, op.from.extra > 0;
+    case 14:
+      return ++op.blocks.count, true;
     default:
       return op.completes = !op.completes, true;
   }
@@ -420,27 +583,43 @@ struct with_single_change : S {
 
 }  // namespace
 
-TEST_CASE("No single field of any operation can be changed without being seen", "[schedule]") {
-  models::for_each([](auto schedule, collective_kind kind) {
-    using model = decltype(schedule);
-    using mutant = with_single_change<model>;
-    for (const int ranks : {3, 4}) {
-      const verification proof = verify(schedule, ranks, kind, 0, {.direct_in_place = false});
-      for (int rank = 0; rank < ranks; ++rank) {
-        for (int step = 0; step < model::steps({rank, ranks}); ++step) {
-          for (int index = 0; index < model::operations({rank, ranks}, step); ++index) {
-            for (int change = 0; change < kinds_of_change; ++change) {
-              operation op = model::at({rank, ranks}, step, index);
-              if (!apply(change, op, rank, ranks, model::blocks({rank, ranks}))) continue;
-              mutant::change = {rank, step, index, change};
-              CAPTURE(static_cast<int>(kind), ranks, rank, step, index, change);
-              const verification found = verify(mutant{}, ranks, kind, 0, {.direct_in_place = false});
-              // Operands of a block in another order make a right sum, but not the same one.
-              REQUIRE((!found.proved() || found.expressions != proof.expressions));
-            }
-          }
+namespace {
+
+/// Expects that nothing proves a schedule with one field changed, or that its operands meet in another order.
+template <class S>
+void refuses_single_changes(S schedule, int ranks, collective_kind kind, int root, int rows) {
+  using mutant = with_single_change<S>;
+  const verify_options options{.direct_in_place = false, .rows = rows};
+  const verification proof = verify(schedule, ranks, kind, root, options);
+  REQUIRE(proof.to_string() == "proved");
+  for (int rank = 0; rank < ranks; ++rank) {
+    const problem p{rank, ranks, root, rows};
+    for (int step = 0; step < S::steps(p); ++step) {
+      for (int index = 0; index < S::operations(p, step); ++index) {
+        for (int change = 0; change < kinds_of_change; ++change) {
+          operation op = S::at(p, step, index);
+          if (!apply(change, op, rank, ranks, S::blocks(p))) continue;
+          mutant::change = {rank, step, index, change};
+          CAPTURE(static_cast<int>(kind), ranks, root, rows, rank, step, index, change);
+          const verification found = verify(mutant{}, ranks, kind, root, options);
+          // Operands of a block in another order make a right sum, but not the same one.
+          REQUIRE((!found.proved() || found.expressions != proof.expressions));
         }
       }
     }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("No single field of any operation can be changed without being seen", "[schedule]") {
+  models::for_each([](auto schedule, collective_kind kind) {
+    for (const int ranks : {3, 4}) refuses_single_changes(schedule, ranks, kind, 0, 1);
   });
+  refuses_single_changes(halving_reduce_scatter{}, 6, collective_kind::reduce_scatter, 0, 1);
+  refuses_single_changes(tree_reduce{}, 6, collective_kind::reduce, 4, 1);
+  refuses_single_changes(in_order_tree_reduce{}, 6, collective_kind::reduce, 4, 1);
+  refuses_single_changes(tree_broadcast{}, 6, collective_kind::broadcast, 4, 1);
+  refuses_single_changes(torus_2d_all_reduce{}, 4, collective_kind::all_reduce, 0, 2);
+  refuses_single_changes(torus_2d_all_reduce{}, 6, collective_kind::all_reduce, 0, 2);
 }

@@ -4,6 +4,9 @@
 
 #include <toroid/schedule/verify.hpp>
 
+#include <string>
+#include <vector>
+
 namespace {
 
 using namespace toroid::schedule;
@@ -15,12 +18,12 @@ constexpr bool one_shot = std::is_same_v<S, one_shot_all_reduce>;
 /// the sum replaces. Executors have to stage it there.
 template <class S>
 verify_options options_of(S) {
-  return {.direct_in_place = !one_shot<S>};
+  return {.in_rank_order = models::in_rank_order<S>, .direct_in_place = !one_shot<S>};
 }
 
 /// All roots up to 16 ranks; above, those at and around the ends and the middle.
 std::vector<int> roots_of(collective_kind kind, int ranks) {
-  if (kind != collective_kind::broadcast) return {0};
+  if (kind != collective_kind::broadcast && kind != collective_kind::reduce) return {0};
   std::vector<int> roots;
   for (int root = 0; root < ranks; ++root)
     if (ranks <= 16 || root == 0 || root == 1 || root == ranks / 2 || root == ranks - 1) roots.push_back(root);
@@ -38,6 +41,14 @@ void prove_all(int first, int last) {
   });
 }
 
+void prove_grids(int least_ranks, int most_ranks) {
+  models::for_each_grid(least_ranks, most_ranks, [](int rows, int columns) {
+    CAPTURE(rows, columns);
+    REQUIRE(verify(torus_2d_all_reduce{}, rows * columns, collective_kind::all_reduce, 0, {.rows = rows}).to_string() ==
+            "proved");
+  });
+}
+
 /// "2 + 3 + 0 + 1": ranks in turn from `first` on, combined from left to right.
 std::string in_turn(int first, int ranks) {
   std::string text;
@@ -50,6 +61,10 @@ std::string in_turn(int first, int ranks) {
 TEST_CASE("Schedules are proved for few ranks", "[schedule]") { prove_all(1, 12); }
 
 TEST_CASE("Schedules are proved for up to 64 ranks", "[schedule][slow]") { prove_all(13, 64); }
+
+TEST_CASE("The torus is proved for small grids", "[schedule]") { prove_grids(1, 20); }
+
+TEST_CASE("The torus is proved for all grids up to 8 x 9", "[schedule][slow]") { prove_grids(21, 72); }
 
 TEST_CASE("Direct schedules combine in rank order, from left to right", "[schedule]") {
   for (int ranks = 1; ranks <= 64; ranks += ranks < 9 ? 1 : 11) {
@@ -88,4 +103,45 @@ TEST_CASE("One-shot cannot work in place in memory that peers read", "[schedule]
       found.to_string() ==
       "rank 1, step 1, block 0: reads the input of rank 0 while step 1 of rank 0 may write it (direct path, in place, "
       "2 slots, 4 pieces)");
+}
+
+TEST_CASE("The in-order tree combines each subtree in turn", "[schedule]") {
+  const verify_options ordered{.in_rank_order = true};
+  const auto expression = [&](int ranks) {
+    return verify(in_order_tree_all_reduce{}, ranks, collective_kind::all_reduce, 0, ordered).expressions.at(0);
+  };
+  CHECK(expression(1) == "0");
+  CHECK(expression(2) == "0 + 1");
+  CHECK(expression(3) == "0 + 1 + 2");
+  CHECK(expression(7) == "0 + 1 + 2 + 3 + (4 + 5 + 6)");
+  CHECK(expression(13) == "0 + 1 + 2 + 3 + (4 + 5 + 6) + 7 + (8 + 9 + 10 + 11 + 12)");
+  // Whoever asks for the result, it is the same.
+  for (const int root : {0, 6, 12}) {
+    const verification proof = verify(in_order_tree_reduce{}, 13, collective_kind::reduce, root, ordered);
+    REQUIRE(proof.to_string() == "proved");
+    CHECK(proof.expressions.at(0) == expression(13));
+  }
+}
+
+TEST_CASE("Two trees combine differently, and neither in rank order", "[schedule]") {
+  const verification proof = verify(tree_all_reduce{}, 6, collective_kind::all_reduce);
+  REQUIRE(proof.to_string() == "proved");
+  CHECK(proof.expressions == std::vector<std::string>{"0 + 1 + 2 + 3 + (4 + 5)", "5 + 4 + 3 + 2 + (1 + 0)"});
+  CHECK(verify(tree_all_reduce{}, 6, collective_kind::all_reduce, 0, {.in_rank_order = true}).to_string() ==
+        "rank 0, block 1: wrong order: combines 5 + 4 + 3 + 2 + (1 + 0), not in rank order");
+}
+
+TEST_CASE("Halving combines halves of what is left", "[schedule]") {
+  const verification proof = verify(halving_reduce_scatter{}, 4, collective_kind::reduce_scatter);
+  REQUIRE(proof.to_string() == "proved");
+  CHECK(proof.expressions.at(0) == "1 + 3 + (2 + 0)");
+  CHECK(proof.expressions.at(3) == "0 + 2 + (1 + 3)");
+}
+
+TEST_CASE("A torus combines along one axis, then along the other", "[schedule]") {
+  const verification proof = verify(torus_2d_all_reduce{}, 4, collective_kind::all_reduce, 0, {.rows = 2});
+  REQUIRE(proof.to_string() == "proved");
+  REQUIRE(proof.expressions.size() == 16);
+  CHECK(proof.expressions.at(0) == "3 + 2 + (1 + 0)");  // of rank 0, rows first
+  CHECK(proof.expressions.at(8) == "3 + 1 + (2 + 0)");  // columns first
 }

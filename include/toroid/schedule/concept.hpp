@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/schedule/determinism.hpp>
 #include <toroid/schedule/operation.hpp>
 
 #include <concepts>
@@ -35,5 +36,23 @@ concept schedule_type = std::is_empty_v<S> && requires(problem p, int i) {
                                            S::touching_steps(problem{0, 2, 0}) + S::class_count(problem{0, 2, 0}) +
                                            S::class_at(problem{0, 2, 0}, 0).count + S::operations(problem{0, 2, 0}, 0)>;
 };
+
+/// A schedule that states what it promises, as those of the library do.
+template <class S>
+concept stated_schedule = schedule_type<S> && requires(problem p) {
+  { S::sent(p) }
+  noexcept->std::same_as<share>;
+  requires std::same_as<decltype(S::level), const determinism>;
+  typename std::bool_constant<S::level >= determinism::same_on_all_ranks>;
+};
+
+/// Whether ranks are alike only in what no rank arithmetic says.
+template <class S>
+constexpr bool ranks_differ() noexcept {
+  if constexpr (requires { S::ranks_differ; })
+    return S::ranks_differ;
+  else
+    return false;
+}
 
 }  // namespace toroid::schedule

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/schedule/concept.hpp>
+#include <toroid/schedule/layout.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/topology/block.hpp>
+#include <toroid/topology/grid.hpp>
 #include <toroid/topology/ring.hpp>
 
 #include <algorithm>
@@ -35,8 +37,8 @@ constexpr traffic traffic_of(S, problem p, std::size_t count) {
     const int operations = S::operations(p, step);
     for (int i = 0; i < operations; ++i) {
       const operation op = S::at(p, step, i);
-      const int last = op.blocks.first + op.blocks.count - 1;
-      const std::size_t elements = block_of(count, blocks, last).end() - block_of(count, blocks, op.blocks.first).begin;
+      std::size_t elements = 0;
+      for (int b = 0; b < op.blocks.count; ++b) elements += block_at<S>(p, count, op.blocks.at(b, blocks)).count;
       const auto peers_in = [&](const peers& set) {
         return static_cast<std::size_t>(set.count - (set.contains(p.rank, p.ranks) ? 1 : 0));
       };
@@ -59,8 +61,7 @@ struct machine {
 /// How ranks are wired. A link carries its messages one after the other; links work beside each other.
 ///
 /// Every rank has one link of each of `lanes` kinds, and route(from, to, ranks, use) calls use(lane, rank) for each
-/// link that a message passes. Wirings look the same from every rank. A torus, say, has four lanes and goes along its
-/// row first, then along its column.
+/// link that a message passes. Wirings look the same from every rank.
 template <class W>
 concept wiring = requires(const W& w) {
   { W::lanes } -> std::convertible_to<int>;
@@ -91,7 +92,22 @@ struct ring_of_links {
   }
 };
 
-static_assert(wiring<crossbar> && wiring<ring_of_links>);
+/// Ranks as a grid with wrap-around, a link to each of the four neighbours. Messages go along the row first, then along
+/// the column, each the shorter way round.
+struct torus_of_links {
+  topology::grid shape;
+  static constexpr int lanes = 4;  ///< right, left, down, up
+  template <class Use>
+  constexpr void route(int from, int to, int, Use use) const {
+    const int row = shape.row_of(from), column = shape.column_of(to);
+    ring_of_links{}.route(shape.column_of(from), column, shape.columns,
+                          [&](int lane, int c) { use(lane, shape.rank_at(row, c)); });
+    ring_of_links{}.route(row, shape.row_of(to), shape.rows,
+                          [&](int lane, int r) { use(2 + lane, shape.rank_at(r, column)); });
+  }
+};
+
+static_assert(wiring<crossbar> && wiring<ring_of_links> && wiring<torus_of_links>);
 
 /// What cost() says about a call.
 struct schedule_cost {
@@ -103,7 +119,7 @@ struct schedule_cost {
 
 namespace detail {
 
-/// What happens in one step, in blocks of equal size.
+/// What happens in one step, in bytes.
 struct step_load {
   bool sends = false;       ///< somebody does
   std::size_t link = 0;     ///< over the busiest link
@@ -115,7 +131,9 @@ struct step_load {
 template <schedule_type S, wiring W>
 class loads {
  public:
-  loads(int ranks, W w) : m_ranks(ranks), m_wiring(w), m_symmetric(is_symmetric(ranks)) {
+  /// @param bytes  of the vector that is handled, or of a piece of it
+  loads(int ranks, int rows, std::size_t bytes, W w)
+      : m_ranks(ranks), m_rows(rows), m_bytes(bytes), m_wiring(w), m_symmetric(is_symmetric()) {
     const std::size_t links = static_cast<std::size_t>(W::lanes) * (m_symmetric ? 1 : static_cast<std::size_t>(ranks));
     m_step.resize(links);
     m_all.resize(links);
@@ -142,10 +160,11 @@ class loads {
   std::size_t busiest_reducer() const { return *std::max_element(m_reduced.begin(), m_reduced.end()); }
 
  private:
-  /// Only rooted schedules treat ranks differently, and in those rank 0 acts differently if it is the root.
-  static bool is_symmetric(int ranks) {
-    if (ranks == 1) return true;
-    const problem root{0, ranks, 0}, other{0, ranks, 1};
+  /// Rooted schedules treat ranks differently, and in those rank 0 acts differently if it is the root.
+  bool is_symmetric() const {
+    if (m_ranks == 1) return true;
+    if (ranks_differ<S>()) return false;
+    const problem root{0, m_ranks, 0, m_rows}, other{0, m_ranks, 1, m_rows};
     for (int c = 0; c < S::class_count(root); ++c) {
       const int step = S::class_at(root, c).first;
       if (S::operations(root, step) != S::operations(other, step)) return false;
@@ -156,25 +175,30 @@ class loads {
   }
   static bool same(const operation& a, const operation& b) {
     const auto same_peers = [](const peers& p, const peers& q) {
-      return p.first == q.first && p.step == q.step && p.count == q.count;
+      return p.first == q.first && p.step == q.step && p.count == q.count && p.extra == q.extra;
     };
     return same_peers(a.from, b.from) && same_peers(a.to, b.to) && a.blocks.count == b.blocks.count;
   }
 
   void add_rank(int rank, int step, int repeated, step_load& found) {
-    const problem p{rank, m_ranks, 0};
+    const problem p{rank, m_ranks, 0, m_rows};
+    const int all_blocks = S::blocks(p);
     std::size_t sent = 0, reduced = 0;
     const int operations = S::operations(p, step);
     for (int i = 0; i < operations; ++i) {
       const operation op = S::at(p, step, i);
-      const std::size_t blocks = static_cast<std::size_t>(op.blocks.count);
-      reduced += static_cast<std::size_t>(op.from.count - 1) * blocks;
+      std::size_t bytes = 0;
+      if constexpr (weighted<S>)
+        for (int b = 0; b < op.blocks.count; ++b) bytes += longest_at<S>(p, m_bytes, op.blocks.at(b, all_blocks));
+      else
+        bytes = static_cast<std::size_t>(op.blocks.count) * longest_block(m_bytes, all_blocks);
+      reduced += static_cast<std::size_t>(op.from.count - 1) * bytes;
       for (int d = 0; d < op.to.count; ++d) {
         const int to = op.to.at(d, m_ranks);
         if (to == rank) continue;
         found.sends = true;
-        sent += blocks;
-        m_wiring.route(rank, to, m_ranks, [&](int lane, int at) { m_step[link(lane, at)] += blocks; });
+        sent += bytes;
+        m_wiring.route(rank, to, m_ranks, [&](int lane, int at) { m_step[link(lane, at)] += bytes; });
       }
     }
     found.reduced = std::max(found.reduced, reduced);
@@ -187,11 +211,12 @@ class loads {
     return m_symmetric ? l : l * static_cast<std::size_t>(m_ranks) + static_cast<std::size_t>(rank);
   }
 
-  int m_ranks;
+  int m_ranks, m_rows;
+  std::size_t m_bytes;
   W m_wiring;
   bool m_symmetric;
-  std::vector<std::size_t> m_step, m_all;      // blocks per lane, or per link where ranks differ
-  std::vector<std::size_t> m_sent, m_reduced;  // blocks per rank walked, in all steps
+  std::vector<std::size_t> m_step, m_all;      // per lane, or per link where ranks differ
+  std::vector<std::size_t> m_sent, m_reduced;  // per rank walked, in all steps
 };
 
 }  // namespace detail
@@ -204,26 +229,25 @@ class loads {
 /// by themselves. Pieces of a pipelined schedule follow each other as fast as the busiest link and rank let them, those
 /// of others one after the other.
 ///
-/// Every block counts as much as the longest one, cut at bytes rather than elements.
+/// Every block counts as much as the longest one (of its part), cut at bytes rather than elements.
 ///
 /// @param ranks   at least 1
 /// @param bytes   of the whole vector, any value
 /// @param w       how ranks are wired
 /// @param pieces  at least 1
+/// @param rows    of the grid that the ranks form
 ///
 /// Cost: one step of each class, of rank 0 alone: a microsecond for a ring of 65,536 ranks. A schedule that depends on
-/// a root is walked for all ranks instead.
+/// a root, or whose ranks differ, is walked for all ranks instead.
 ///
 /// Example: `cost(ring_all_reduce{}, 64, 100 << 20, {5e-6, 1 / 25e9}).seconds`
 template <schedule_type S, wiring W = crossbar>
-schedule_cost cost(S, int ranks, std::size_t bytes, machine m, W w = {}, int pieces = 1) {
-  const problem zero{0, ranks, 0};
-  const std::size_t of_a_piece = longest_block(bytes, pieces);
-  const std::size_t block = longest_block(of_a_piece, S::blocks(zero));
+schedule_cost cost(S, int ranks, std::size_t bytes, machine m, W w = {}, int pieces = 1, int rows = 1) {
+  const problem zero{0, ranks, 0, rows};
   const auto seconds = [&](std::size_t on_link, std::size_t reduced) {
-    return m.beta * static_cast<double>(on_link * block) + m.gamma * static_cast<double>(reduced * block);
+    return m.beta * static_cast<double>(on_link) + m.gamma * static_cast<double>(reduced);
   };
-  detail::loads<S, W> loads(ranks, w);
+  detail::loads<S, W> loads(ranks, rows, longest_block(bytes, pieces), w);
   schedule_cost sum;
   double first_piece = 0;
   for (int c = 0; c < S::class_count(zero); ++c) {
@@ -234,8 +258,8 @@ schedule_cost cost(S, int ranks, std::size_t bytes, machine m, W w = {}, int pie
   }
   const double steady = (sum.rounds > 0 ? m.alpha : 0) + seconds(loads.busiest_link(), loads.busiest_reducer());
   sum.seconds = first_piece + (pieces - 1) * (S::pipelined ? steady : first_piece);
-  sum.sent = loads.busiest_sender() * block * static_cast<std::size_t>(pieces);
-  sum.reduced = loads.busiest_reducer() * block * static_cast<std::size_t>(pieces);
+  sum.sent = loads.busiest_sender() * static_cast<std::size_t>(pieces);
+  sum.reduced = loads.busiest_reducer() * static_cast<std::size_t>(pieces);
   return sum;
 }
 

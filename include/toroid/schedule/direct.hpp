@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/core/host_device.hpp>
+#include <toroid/schedule/determinism.hpp>
 #include <toroid/schedule/operation.hpp>
 
 /// Everyone talks to everyone, operands always in rank order: the result of an element depends on nothing but that
@@ -14,6 +15,8 @@ struct one_shot_all_reduce {
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, 1}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem) noexcept { return 1; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 2; }
@@ -35,6 +38,8 @@ struct direct_reduce_scatter {
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = false;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, p.ranks}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 2; }
@@ -59,6 +64,8 @@ struct direct_all_gather {
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = false;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, p.ranks}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 1; }
@@ -81,6 +88,8 @@ struct direct_broadcast {
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, 1}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem) noexcept { return 1; }
   TOROID_HOST_DEVICE static constexpr int steps(problem) noexcept { return 2; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem) noexcept { return 2; }

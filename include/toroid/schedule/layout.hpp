@@ -1,11 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/core/host_device.hpp>
+#include <toroid/schedule/operation.hpp>
 #include <toroid/topology/block.hpp>
 
 #include <cstddef>
 
+/// Where blocks stand: in the vector, cut by weight where a schedule asks for it, and in a slot.
 namespace toroid::schedule {
+
+/// A schedule that splits the vector into parts of different length before it splits those into blocks.
+template <class S>
+concept weighted = requires(problem p) {
+  S::parts(p);
+  S::weight(p, 0);
+};
+
+/// A schedule that says where in a slot values stand.
+template <class S>
+concept placing = requires(problem p) {
+  S::slot_places(p);
+  S::slot_place(p, 0, 0);
+};
+
+/// The part of a vector that a schedule's blocks number first * blocks/parts and following divide among themselves.
+///
+/// @param count  elements of the whole vector, any value
+/// @param part   in [0, parts)
+template <weighted S>
+TOROID_HOST_DEVICE constexpr block part_of(problem p, std::size_t count, int part) noexcept {
+  std::size_t before = 0, all = 0;
+  for (int i = 0; i < S::parts(p); ++i) {
+    const std::size_t weight = static_cast<std::size_t>(S::weight(p, i));
+    if (i < part) before += weight;
+    all += weight;
+  }
+  // Rounded down, and no product of count, which may be long.
+  const auto begin_of = [&](std::size_t weight) { return count / all * weight + count % all * weight / all; };
+  const std::size_t begin = begin_of(before);
+  return {begin, begin_of(before + static_cast<std::size_t>(S::weight(p, part))) - begin};
+}
+
+/// Where a block of a schedule stands in a vector: block_of, or block_of within a part.
+///
+/// @param count  elements of the whole vector, any value
+/// @param index  in [0, S::blocks(p))
+template <class S>
+TOROID_HOST_DEVICE constexpr block block_at(problem p, std::size_t count, int index) noexcept {
+  if constexpr (weighted<S>) {
+    const int each = S::blocks(p) / S::parts(p);
+    const block whole = part_of<S>(p, count, index / each);
+    const block inside = block_of(whole.count, each, index % each);
+    return {whole.begin + inside.begin, inside.count};
+  } else {
+    return block_of(count, S::blocks(p), index);
+  }
+}
+
+/// The length of the longest block that stands in the same part as block `index`.
+template <class S>
+TOROID_HOST_DEVICE constexpr std::size_t longest_at(problem p, std::size_t count, int index) noexcept {
+  if constexpr (weighted<S>) {
+    const int each = S::blocks(p) / S::parts(p);
+    return longest_block(part_of<S>(p, count, index / each).count, each);
+  } else {
+    return longest_block(count, S::blocks(p));
+  }
+}
+
+/// How many values a slot has room for, and where that of a block which is sent in a step stands among them. The same
+/// on all ranks: sender and receiver both work it out.
+template <class S>
+TOROID_HOST_DEVICE constexpr int slot_places(problem p) noexcept {
+  if constexpr (placing<S>)
+    return S::slot_places(p);
+  else if constexpr (requires { requires S::one_value_a_step; })
+    return 1;
+  else
+    return S::blocks(p);
+}
+template <class S>
+TOROID_HOST_DEVICE constexpr int slot_place(problem p, int step, int block_index) noexcept {
+  if constexpr (placing<S>)
+    return S::slot_place(p, step, block_index);
+  else if constexpr (requires { requires S::one_value_a_step; })
+    return 0;
+  else
+    return block_index;
+}
 
 /// Where the pieces of blocks stand in a vector and in a hand-over region.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/core/host_device.hpp>
+#include <toroid/schedule/determinism.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/topology/ring.hpp>
 
@@ -16,6 +17,8 @@ struct ring_reduce_scatter {
   static constexpr bool pipelined = false;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = true;
+  static constexpr determinism level = determinism::run_to_run;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, p.ranks}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem p) noexcept {
@@ -48,6 +51,8 @@ struct ring_all_gather {
   static constexpr bool pipelined = false;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks - 1, p.ranks}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int steps(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem p) noexcept { return p.ranks > 1 ? p.ranks - 1 : 1; }
@@ -73,6 +78,8 @@ struct ring_broadcast {
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
+  static constexpr determinism level = determinism::any_chunking;
+  TOROID_HOST_DEVICE static constexpr share sent(problem p) noexcept { return {p.ranks > 1, 1}; }
   TOROID_HOST_DEVICE static constexpr int blocks(problem) noexcept { return 1; }
   TOROID_HOST_DEVICE static constexpr int steps(problem p) noexcept { return p.ranks; }
   TOROID_HOST_DEVICE static constexpr int touching_steps(problem p) noexcept { return p.ranks > 1 ? p.ranks - 1 : 1; }

@@ -14,6 +14,7 @@ enum class collective_kind {
   reduce_scatter,  ///< rank r ends with block r, combined over all ranks; nothing else of its result is written
   all_gather,      ///< rank r brings block r; every rank ends with all blocks
   broadcast,       ///< every rank ends with the root's vector; input and result are the same memory
+  reduce,          ///< the root ends with all blocks, combined over all ranks; the others have no result
 };
 
 /// The first thing found wrong. Rank, step and block are -1 where it is not about a single one.
@@ -54,6 +55,7 @@ struct verify_options {
   /// Whether calls in place are to be safe too where peers work in each other's buffers. Broadcasts are always in
   /// place.
   bool direct_in_place = true;
+  int rows = 1;  ///< of the grid that the ranks form
 };
 
 }  // namespace toroid::schedule

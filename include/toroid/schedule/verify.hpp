@@ -21,18 +21,19 @@ namespace detail {
 
 /// What every rank has to answer alike.
 template <schedule_type S>
-std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int root) {
-  const problem zero{0, ranks, root};
+std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int root, int rows) {
+  const problem zero{0, ranks, root, rows};
   const int steps = S::steps(zero), touching = S::touching_steps(zero), blocks = S::blocks(zero);
   if (steps < 1) return violation{-1, -1, -1, "has no steps"};
   if (blocks < 1) return violation{-1, -1, -1, "has no blocks"};
   if (touching < 0 || touching > steps)
     return violation{-1, -1, -1, joined("touching_steps is ", touching, " of ", steps)};
   const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather;
+  if (rows < 1 || ranks % rows != 0) return violation{-1, -1, -1, joined(ranks, " ranks do not form ", rows, " rows")};
   if (by_rank && blocks != ranks)
     return violation{-1, -1, -1, joined("has ", blocks, " blocks where each rank owns one")};
   for (int rank = 1; rank < ranks; ++rank) {
-    const problem p{rank, ranks, root};
+    const problem p{rank, ranks, root, rows};
     bool same = S::steps(p) == steps && S::touching_steps(p) == touching && S::blocks(p) == blocks &&
                 S::class_count(p) == S::class_count(zero);
     for (int c = 0; same && c < S::class_count(zero); ++c)
@@ -70,7 +71,7 @@ inline std::optional<violation> check_executions(const unrolled& u, const datafl
 ///
 /// If it finds none, these hold for this number of ranks, whatever the timing, element type and count:
 ///
-/// * what a rank sends in a step is received by exactly one operation in the next, with the same blocks and place, and
+/// * each block that a rank sends in a step is received by exactly one operation in the next, at the same place, and
 ///   nothing is received that was not sent;
 /// * every block of every rank's result ends with each contribution that belongs there exactly once, combined in the
 ///   same order and grouping on all ranks; `completes` is set where a value becomes complete, nowhere else;
@@ -78,26 +79,28 @@ inline std::optional<violation> check_executions(const unrolled& u, const datafl
 /// * also where peers read and write each other's buffers, no two accesses of which one writes are left without an
 ///   order, no operand is overwritten before it is read, and none comes after `touching_steps`; both with separate
 ///   buffers and in place. What waits for what is written at detail::execution;
-/// * step classes are what they claim to be, and all ranks do the same up to rank arithmetic.
+/// * no two values that stand in a slot at one time share a place there;
+/// * step classes are what they claim to be, and all ranks do the same up to rank arithmetic, or say that they do not.
 ///
 /// @param ranks  at least 1
-/// @param root   of a broadcast, in [0, ranks)
+/// @param root   of a broadcast or a reduction, in [0, ranks)
 ///
-/// Cost: for 64 ranks at most a tenth of a second; grows with ranks^2 times steps. Pure.
+/// Cost: for 64 ranks at most a tenth of a second, a few seconds for a torus; grows with ranks^2 times steps. Pure.
 ///
 /// Example: `verify(ring_all_reduce{}, 8, collective_kind::all_reduce).proved()`
 template <schedule_type S>
 verification verify(S schedule, int ranks, collective_kind kind, int root = 0, verify_options o = {}) {
-  if (auto found = detail::check_agreement(schedule, ranks, kind, root)) return {std::move(found), {}};
-  const detail::unrolled u = detail::unroll(schedule, ranks, root);
+  if (auto found = detail::check_agreement(schedule, ranks, kind, root, o.rows)) return {std::move(found), {}};
+  const detail::unrolled u = detail::unroll(schedule, ranks, root, o.rows);
   detail::dataflow flow(u, kind, o.in_rank_order);
   if (auto found = flow.run()) return {std::move(found), {}};
   if (auto found = detail::check_executions(u, flow, kind, o)) return {std::move(found), {}};
   if (auto found = detail::check_classes(u)) return {std::move(found), {}};
-  if (auto found = detail::check_symmetry(schedule, u)) return {std::move(found), {}};
+  if (!ranks_differ<S>())
+    if (auto found = detail::check_symmetry(schedule, u)) return {std::move(found), {}};
   verification proof;
   for (int b = 0; b < u.blocks; ++b) {
-    const int keeper = kind == collective_kind::reduce_scatter ? b : 0;
+    const int keeper = kind == collective_kind::reduce_scatter ? b : kind == collective_kind::reduce ? root : 0;
     proof.expressions.push_back(flow.values().text(flow.result_of(keeper, b)));
   }
   return proof;
@@ -109,10 +112,11 @@ verification verify(S schedule, int ranks, collective_kind kind, int root = 0, v
 /// @param sent      sent(problem) -> std::size_t: elements a rank should send
 /// @param received  received(problem) -> std::size_t: elements a rank should receive
 template <schedule_type S, class Sent, class Received>
-verification verify_traffic(S schedule, int ranks, std::size_t count, Sent sent, Received received, int root = 0) {
+verification verify_traffic(S schedule, int ranks, std::size_t count, Sent sent, Received received, int root = 0,
+                            int rows = 1) {
   std::size_t under_way = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    const problem p{rank, ranks, root};
+    const problem p{rank, ranks, root, rows};
     const traffic found = traffic_of(schedule, p, count);
     const auto complaint = [&](const char* verb, std::size_t is, std::size_t should) {
       return verification{violation{rank, -1, -1, detail::joined(verb, " ", is, " elements instead of ", should)}, {}};

@@ -26,18 +26,22 @@ inline bool input_has(collective_kind kind, int root, int rank, int block) {
   if (kind == collective_kind::all_gather) return block == rank;
   return kind != collective_kind::broadcast || rank == root;
 }
-inline bool result_has(collective_kind kind, int rank, int block) {
+inline bool result_has(collective_kind kind, int root, int rank, int block) {
+  if (kind == collective_kind::reduce) return rank == root;
+  if (kind == collective_kind::broadcast) return rank != root;  // what the root brings stays as it is
   return kind != collective_kind::reduce_scatter || block == rank;
 }
 inline bool combines(collective_kind kind) {
-  return kind == collective_kind::all_reduce || kind == collective_kind::reduce_scatter;
+  return kind == collective_kind::all_reduce || kind == collective_kind::reduce_scatter ||
+         kind == collective_kind::reduce;
 }
 
 /// Which values flow where, if every message arrives: sends and receives are matched, values are computed
 /// symbolically, and the result is compared with what the collective promises.
 class dataflow {
  public:
-  static constexpr std::size_t own_input = std::numeric_limits<std::size_t>::max();
+  /// Instead of the operation that a value was sent by.
+  static constexpr std::size_t own_buffer = std::numeric_limits<std::size_t>::max();
 
   dataflow(const unrolled& u, collective_kind kind, bool in_rank_order)
       : m_u(u), m_kind(kind), m_in_rank_order(in_rank_order), m_values(u.ranks) {}
@@ -59,24 +63,31 @@ class dataflow {
   int value_of(std::size_t op, int index) const {
     return m_computed[m_first_value[op] + static_cast<std::size_t>(index)];
   }
+  /// The value that it finds in its own input or result, if it has such an operand.
+  int own_value_of(std::size_t op, int index) const {
+    return m_own[m_first_value[op] + static_cast<std::size_t>(index)];
+  }
   int result_of(int rank, int block) const { return m_result[place_of(rank, block)]; }
   const expressions& values() const { return m_values; }
 
  private:
-  /// A value under way, as its sender or as its receiver sees it.
+  /// The value of a block under way, as its sender or as its receiver sees it.
   struct message {
     int from;
     int to;
-    block_range blocks;
+    int block;
     place at;
-    std::size_t op;       // of whoever looks at it
+    std::size_t value;    // what the sender has computed: its operation's first value and so on
     std::size_t operand;  // which operand of the receiver's operation
 
     auto ends() const { return std::tuple(from, to); }
-    auto key() const { return std::tuple(from, to, blocks.first, blocks.count, at); }
+    auto key() const { return std::tuple(from, to, block, at); }
     friend bool operator<(const message& a, const message& b) { return a.key() < b.key(); }
   };
 
+  std::size_t operand_of(std::size_t op, int operand, int index) const {
+    return m_first_operand[op] + static_cast<std::size_t>(operand * m_u.operations[op].blocks.count + index);
+  }
   std::size_t place_of(int rank, int block) const {
     return static_cast<std::size_t>(rank) * static_cast<std::size_t>(m_u.blocks) + static_cast<std::size_t>(block);
   }
@@ -93,29 +104,35 @@ class dataflow {
   std::optional<std::string> check_operation(int rank, const operation& op) const {
     const int ranks = m_u.ranks;
     const int first = op.blocks.first;
-    if (first < 0 || op.blocks.count < 1 || first > m_u.blocks - op.blocks.count)
-      return joined("blocks ", first, " to ", first + op.blocks.count - 1, " of ", m_u.blocks);
+    if (first < 0 || op.blocks.count < 1 || first >= m_u.blocks || op.blocks.count > m_u.blocks)
+      return joined(op.blocks.count, " blocks from ", first, " on, of ", m_u.blocks);
+    if (op.from.count < 1) return "an operation without operands";
+    if (op.to.count < 1) return "an operation without destinations";
     for (const peers& set : {op.from, op.to}) {
-      if (set.count < 1)
-        return &set == &op.from ? "an operation without operands" : "an operation without destinations";
-      if (set.count > ranks / std::gcd(set.step, ranks)) return "a set of peers names a rank twice";
+      if (set.extra >= ranks) return "a set of peers names a rank that there is not";
+      peers sequence = set;
+      if (set.extra >= 0) sequence = {set.first, set.step, set.count - 1};
+      if (sequence.count > ranks / std::gcd(set.step, ranks) || (set.extra >= 0 && sequence.contains(set.extra, ranks)))
+        return "a set of peers names a rank twice";
     }
     const bool reads_own = op.from.contains(rank, ranks);
     const bool keeps = op.to.contains(rank, ranks);
     const bool receives = op.from.count > (reads_own ? 1 : 0);
     const bool sends = op.to.count > (keeps ? 1 : 0);
-    if (sends && op.at == place::input && receives)
+    if (sends && op.at == place::input && (receives || op.own != place::input))
       return "peers are told to read this rank's input, but the value is another";
     if (keeps && op.at == place::input) return "an announcement is for peers, and cannot be kept as the own result";
     if (receives && op.theirs == place::delivered) {
       if (op.from.count > 1) return "a delivered value is final, and cannot be an operand";
-      if (!keeps) return "a value was delivered to this rank, which does not keep it";
+      if (!keeps || op.at != place::delivered) return "a value was delivered to this rank, which does not keep it";
     }
-    for (int b = first; b < first + op.blocks.count; ++b) {
-      if (reads_own && !input_has(m_kind, m_u.root, rank, b)) return "reads an input block that the call does not have";
+    for (int n = 0; n < op.blocks.count; ++n) {
+      const int b = op.blocks.at(n, m_u.blocks);
+      if (reads_own && op.own == place::input && !input_has(m_kind, m_u.root, rank, b))
+        return "reads an input block that the call does not have";
       for (int i = 0; i < op.to.count; ++i) {
         const int to = op.to.at(i, ranks);
-        if ((to == rank || op.at == place::delivered) && !result_has(m_kind, to, b))
+        if (op.at == place::delivered && !result_has(m_kind, m_u.root, to, b))
           return joined("writes a block that the result of rank ", to, " does not have");
       }
     }
@@ -127,11 +144,10 @@ class dataflow {
       m_first_value.push_back(m_computed.size());
       m_computed.resize(m_computed.size() + static_cast<std::size_t>(op.blocks.count), expressions::none);
       m_first_operand.push_back(m_operands.size());
-      m_operands.resize(m_operands.size() + static_cast<std::size_t>(op.from.count), own_input);
+      m_operands.resize(m_operands.size() + static_cast<std::size_t>(op.from.count * op.blocks.count), own_buffer);
     }
+    m_own = m_computed;
     m_result.assign(static_cast<std::size_t>(m_u.ranks) * static_cast<std::size_t>(m_u.blocks), expressions::none);
-    if (m_kind == collective_kind::broadcast)
-      for (int b = 0; b < m_u.blocks; ++b) m_result[place_of(m_u.root, b)] = m_u.root;
   }
 
   std::vector<message> sends_of(int step) const {
@@ -139,8 +155,13 @@ class dataflow {
     for (int rank = 0; rank < m_u.ranks; ++rank) {
       for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
         const operation& op = m_u.operations[o];
-        for (int i = 0; i < op.to.count; ++i)
-          if (const int to = op.to.at(i, m_u.ranks); to != rank) found.push_back({rank, to, op.blocks, op.at, o, 0});
+        for (int i = 0; i < op.to.count; ++i) {
+          const int to = op.to.at(i, m_u.ranks);
+          if (to == rank && op.at != place::slot) continue;
+          for (int n = 0; n < op.blocks.count; ++n)
+            found.push_back(
+                {rank, to, op.blocks.at(n, m_u.blocks), op.at, m_first_value[o] + static_cast<std::size_t>(n), 0});
+        }
       }
     }
     return found;
@@ -151,9 +172,13 @@ class dataflow {
     for (int rank = 0; rank < m_u.ranks; ++rank) {
       for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
         const operation& op = m_u.operations[o];
-        for (int i = 0; i < op.from.count; ++i)
-          if (const int from = op.from.at(i, m_u.ranks); from != rank)
-            found.push_back({from, rank, op.blocks, op.theirs, o, m_first_operand[o] + static_cast<std::size_t>(i)});
+        for (int i = 0; i < op.from.count; ++i) {
+          const int from = op.from.at(i, m_u.ranks);
+          if (from == rank && op.own != place::slot) continue;
+          for (int n = 0; n < op.blocks.count; ++n)
+            found.push_back(
+                {from, rank, op.blocks.at(n, m_u.blocks), from == rank ? op.own : op.theirs, 0, operand_of(o, i, n)});
+        }
       }
     }
     return found;
@@ -167,7 +192,7 @@ class dataflow {
     for (std::size_t i = 0; i < std::max(sent.size(), received.size()); ++i) {
       const bool have_sent = i < sent.size(), have_received = i < received.size();
       if (have_sent && have_received && sent[i].key() == received[i].key()) {
-        m_operands[received[i].operand] = sent[i].op;
+        m_operands[received[i].operand] = sent[i].value;
         continue;
       }
       return mismatch(have_sent ? &sent[i] : nullptr, have_received ? &received[i] : nullptr, step);
@@ -177,23 +202,19 @@ class dataflow {
 
   /// Both lists are sorted, so the smaller of the first two that differ has no partner.
   static std::optional<violation> mismatch(const message* sent, const message* received, int step) {
-    const auto blocks_of = [](const message& m) {
-      return m.blocks.count == 1 ? joined("block ", m.blocks.first)
-                                 : joined("blocks ", m.blocks.first, " to ", m.blocks.first + m.blocks.count - 1);
-    };
     if (sent && received && sent->ends() == received->ends()) {
-      if (sent->blocks.first != received->blocks.first || sent->blocks.count != received->blocks.count)
-        return violation{received->to, step, received->blocks.first,
-                         joined("wrong block: receives ", blocks_of(*received), " from rank ", sent->from,
-                                ", which sent ", blocks_of(*sent))};
-      return violation{received->to, step, received->blocks.first,
+      if (sent->block != received->block)
+        return violation{received->to, step, received->block,
+                         joined("wrong block: receives block ", received->block, " from rank ", sent->from,
+                                ", which sent block ", sent->block)};
+      return violation{received->to, step, received->block,
                        joined("wrong place: expects the value of rank ", sent->from, " at ", name_of(received->at),
                               ", which put it at ", name_of(sent->at))};
     }
     if (sent && (!received || *sent < *received))
-      return violation{sent->from, step - 1, sent->blocks.first,
+      return violation{sent->from, step - 1, sent->block,
                        joined("sent to rank ", sent->to, ", which does not receive it in step ", step)};
-    return violation{received->to, step, received->blocks.first,
+    return violation{received->to, step, received->block,
                      joined("receives from rank ", received->from, " what was not sent in step ", step - 1)};
   }
 
@@ -202,7 +223,7 @@ class dataflow {
       for (std::size_t o = m_u.begin_of(step, rank); o < m_u.end_of(step, rank); ++o) {
         const operation& op = m_u.operations[o];
         for (int i = 0; i < op.blocks.count; ++i)
-          if (auto wrong = compute(o, rank, i)) return violation{rank, step, op.blocks.first + i, *wrong};
+          if (auto wrong = compute(o, rank, i)) return violation{rank, step, op.blocks.at(i, m_u.blocks), *wrong};
       }
     }
     return {};
@@ -210,10 +231,14 @@ class dataflow {
 
   std::optional<std::string> compute(std::size_t o, int rank, int index) {
     const operation& op = m_u.operations[o];
+    const std::size_t own_place = place_of(rank, op.blocks.at(index, m_u.blocks));
     int value = expressions::none;
     for (int i = 0; i < op.from.count; ++i) {
-      const std::size_t source = m_operands[m_first_operand[o] + static_cast<std::size_t>(i)];
-      const int operand = source == own_input ? rank : value_of(source, index);
+      const std::size_t source = m_operands[operand_of(o, i, index)];
+      int operand = source == own_buffer ? rank : m_computed[source];
+      if (source == own_buffer && op.own == place::delivered) operand = m_result[own_place];
+      if (operand == expressions::none) return "reads an own result that is not there yet";
+      if (source == own_buffer) m_own[m_first_value[o] + static_cast<std::size_t>(index)] = operand;
       if (op.reduces() && m_values.finished(operand)) return "a value that was complete is combined with others";
       value = value == expressions::none ? operand : m_values.combine(value, operand);
     }
@@ -227,14 +252,14 @@ class dataflow {
       return "completes is missing: the value holds all contributions";
     }
     m_computed[m_first_value[o] + static_cast<std::size_t>(index)] = value;
-    if (op.to.contains(rank, m_u.ranks)) m_result[place_of(rank, op.blocks.first + index)] = value;
+    if (op.at != place::slot && op.to.contains(rank, m_u.ranks)) m_result[own_place] = value;
     return {};
   }
 
   std::optional<violation> check_result() const {
     for (int b = 0; b < m_u.blocks; ++b) {
       for (int rank = 0; rank < m_u.ranks; ++rank) {
-        if (!result_has(m_kind, rank, b)) continue;
+        if (!result_has(m_kind, m_u.root, rank, b)) continue;
         const int value = result_of(rank, b);
         if (value == expressions::none) return violation{rank, -1, b, "the result never gets this block"};
         if (!combines(m_kind)) {
@@ -267,8 +292,9 @@ class dataflow {
   expressions m_values;
   std::vector<std::size_t> m_first_value;    // per operation
   std::vector<int> m_computed;               // per operation and block
+  std::vector<int> m_own;                    // ... what it reads in the own buffers
   std::vector<std::size_t> m_first_operand;  // per operation
-  std::vector<std::size_t> m_operands;       // per operation and operand: the operation that sent it, or own_input
+  std::vector<std::size_t> m_operands;       // ... operand and block: which of m_computed it is, or own_buffer
   std::vector<int> m_result;                 // per rank and block, in the end
 };
 

@@ -33,8 +33,8 @@ struct execution_options {
 /// * a rank enters when all have entered;
 /// * before an operation that has an operand of rank q in a slot (on the staged path: any operand of q; on the direct
 ///   one: a delivered one too), it waits until q has finished the time before;
-/// * before it writes a slot at time t, it waits until whoever read what stood there has finished reading: what was put
-///   there at time u is read at time u + 1;
+/// * before it writes a slot at time t, it waits until whoever read what stood there, possibly itself, has finished
+///   reading: what was put there at time u is read at time u + 1;
 /// * on the direct path it leaves when all have finished the last touching time; of later ones nobody hears.
 ///
 /// Vector clocks tell which accesses these waits order. That they are waits for what happened at a given time, never
@@ -92,6 +92,7 @@ class execution {
     int time = 0;              // at which its owner last wrote it
     std::vector<int> readers;  // ranks that read it one time later
     std::vector<access> accesses;
+    std::vector<std::pair<int, int>> places;  // per place: when it was last taken, and by which step
   };
   struct awaited {
     int rank;
@@ -141,8 +142,8 @@ class execution {
 
   /// Whether an operation puts its value into a slot.
   bool fills_slot(int rank, const operation& op) const {
-    if (m_o.path == value_path::direct && op.at != place::slot) return false;
-    return op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0);
+    if (op.at == place::slot) return true;
+    return m_o.path == value_path::staged && op.to.count > (op.to.contains(rank, m_u.ranks) ? 1 : 0);
   }
 
   bool has_finished(const awaited& a) { return done(a.rank) > a.time; }
@@ -188,7 +189,7 @@ class execution {
       if (fills_slot(rank, op)) {
         join(now, emptied.data());
         for (int i = 0; i < op.to.count; ++i)
-          if (const int q = op.to.at(i, m_u.ranks); q != rank) readers.push_back(q);
+          if (const int q = op.to.at(i, m_u.ranks); q != rank || op.at == place::slot) readers.push_back(q);
       }
       found = perform(rank, time, step, piece, o, now);
       join(after, now.data());
@@ -224,13 +225,17 @@ class execution {
                               " of its peers, which do not tell of steps after touching_steps")};
     const access reads{rank, time, step, o, false}, writes{rank, time, step, o, true};
     for (int b = 0; b < op.blocks.count; ++b) {
-      const int block = op.blocks.first + b;
+      const int block = op.blocks.at(b, m_u.blocks);
       const int value = m_flow.value_of(o, b);
       for (int i = 0; i < op.from.count && !announces_only; ++i) {
         const int q = op.from.at(i, m_u.ranks);
         std::optional<violation> found;
-        if (q == rank || (!staged && op.theirs == place::input))
+        if (q == rank ? op.own == place::input : !staged && op.theirs == place::input)
           found = touch(input(q, piece, block), q, block, "input", reads, now, q);
+        else if (q == rank && op.own == place::delivered)
+          found = touch(result(q, piece, block), q, block, "result", reads, now, m_flow.own_value_of(o, b));
+        else if (q == rank)
+          found = touch(slot_of(q, time - 1), q, block, reads, now);
         else if (!staged && op.theirs == place::delivered)
           found = touch(result(rank, piece, block), rank, block, "result", reads, now, value);
         else
@@ -240,11 +245,13 @@ class execution {
       for (int i = 0; i < op.to.count; ++i) {
         const int q = op.to.at(i, m_u.ranks);
         std::optional<violation> found;
-        if (q == rank ? !already_kept : !staged && op.at == place::delivered)
+        if (op.at != place::slot && (q == rank ? !already_kept : !staged && op.at == place::delivered))
           found = touch(result(q, piece, block), q, block, "result", writes, now, value);
-        else if (q != rank && fills_slot(rank, op))
-          found = touch(slot_of(rank, time), rank, block, writes, now);
         if (found) return found;
+      }
+      if (fills_slot(rank, op)) {
+        if (auto found = touch(slot_of(rank, time), rank, block, writes, now)) return found;
+        if (auto found = take_place(slot_of(rank, time), m_u.slot_place(step, block), block, writes)) return found;
       }
     }
     return {};
@@ -278,7 +285,22 @@ class execution {
     }
     // Older accesses lie before this write, and so before whatever is ordered after it.
     if (a.writes && !at.accesses.empty() && at.accesses.back().time != a.time) at.accesses.clear();
-    at.accesses.push_back(a);
+    const auto same = [&](const access& b) { return b.rank == a.rank && b.time == a.time && b.writes == a.writes; };
+    if (at.accesses.empty() || !same(at.accesses.back())) at.accesses.push_back(a);
+    return {};
+  }
+
+  /// Values that stand in a slot at one time stand apart.
+  std::optional<violation> take_place(slot& at, int place, int block, const access& a) {
+    if (place < 0) return violation{a.rank, a.step, block, joined("puts a value into place ", place, " of its slot")};
+    if (at.places.size() <= as_index(place)) at.places.resize(as_index(place) + 1, {-1, -1});
+    auto& [time, step] = at.places[as_index(place)];
+    if (time == a.time)
+      return violation{a.rank, a.step, block,
+                       joined("puts a value into place ", place, " of its slot, where step ", step,
+                              " puts another at the same time", how())};
+    time = a.time;
+    step = a.step;
     return {};
   }
 
@@ -311,7 +333,7 @@ class execution {
     for (int rank = 0; rank < m_u.ranks; ++rank)
       for (int k = 0; k < m_o.pieces; ++k)
         for (int b = 0; b < m_u.blocks; ++b)
-          if (result_has(m_kind, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
+          if (result_has(m_kind, m_u.root, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
             return violation{rank, -1, b,
                              joined("the result ends with ", m_flow.values().text(result(rank, k, b).value), how())};
     return {};

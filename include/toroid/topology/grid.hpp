@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <toroid/core/host_device.hpp>
+#include <toroid/topology/ring.hpp>
+
+namespace toroid::topology {
+
+/// Ranks as a grid with wrap-around, row after row.
+///
+///     0  1  2  3      rows = 3, columns = 4; rank 6 stands in row 1, column 2
+///     4  5  6  7
+///     8  9 10 11
+struct grid {
+  int rows = 1;     ///< at least 1
+  int columns = 1;  ///< at least 1
+
+  TOROID_HOST_DEVICE constexpr int ranks() const noexcept { return rows * columns; }
+  TOROID_HOST_DEVICE constexpr int row_of(int rank) const noexcept { return rank / columns; }
+  TOROID_HOST_DEVICE constexpr int column_of(int rank) const noexcept { return rank % columns; }
+  TOROID_HOST_DEVICE constexpr int rank_at(int row, int column) const noexcept { return row * columns + column; }
+
+  /// Where `to` stands if `from` stands at rank 0: one number for how far down and how far right it is.
+  TOROID_HOST_DEVICE constexpr int distance(int from, int to) const noexcept {
+    return rank_at(wrap(row_of(to) - row_of(from), rows), wrap(column_of(to) - column_of(from), columns));
+  }
+};
+
+static_assert(grid{3, 4}.row_of(6) == 1 && grid{3, 4}.column_of(6) == 2 && grid{3, 4}.rank_at(2, 3) == 11);
+static_assert(grid{3, 4}.distance(6, 5) == 3 && grid{3, 4}.distance(6, 2) == 8 && grid{1, 5}.distance(3, 1) == 3);
+
+}  // namespace toroid::topology
