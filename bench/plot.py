@@ -64,7 +64,9 @@ def read(path):
                 words = [row["collective"]] if row["collective"] == "barrier" else [
                     f"{row['collective']} {row['type']} {row['redop']}".replace(" none", ""),
                     f"{row['memory']} memory", row["algorithm"] + segments, PLACES[row["place"]]]
-                label = f"{row['ranks']} {row['launch']}, " + ", ".join(words)
+                over = row.get("transport") or row["launch"]
+                over = "" if over == row["launch"] else f" over {over}"  # threads meet over threads: nothing to say
+                label = f"{row['ranks']} {row['launch']}{over}, " + ", ".join(words)
                 yield label, False, Point(int(row["bytes"]), float(row["time_us"]), float(row["busbw_gbs"]))
             elif "median_us" in row:
                 size, time, ranks = int(row["bytes"]), float(row["median_us"]), int(row["ranks"])

@@ -77,7 +77,7 @@ CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help
             ->capture_default_str(),
         "Measuring");
   group(add_words<format>(
-            sub, "--format", "columns of nccl-tests, or comma-separated values",
+            sub, "--format", "columns of nccl-tests, comma-separated values, or one JSON document",
             [&s](format value) { s.format = value; }, s.format),
         "Measuring");
   if (kind == collective::barrier) return sub;

@@ -34,20 +34,6 @@ void check(int code, const char* what) {
 
 [[noreturn]] void system_failure(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-class file {
- public:
-  explicit file(int descriptor, const char* what) : m_descriptor(descriptor) {
-    if (descriptor < 0) system_failure(what);
-  }
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
-  ~file() { close(m_descriptor); }
-  int descriptor() const { return m_descriptor; }
-
- private:
-  int m_descriptor;
-};
-
 class mpi_session {
  public:
   mpi_session(int& argc, char**& argv) {
@@ -66,39 +52,35 @@ class mpi_session {
   int m_rank = 0, m_ranks = 0;
 };
 
-/// Lets ranks that are programs of their own meet as forked ones do: lays one file, which has no name, over the pages
-/// of every rank's meeting place.
-void share(meeting& place, const mpi_session& mpi) {
-  const auto page = std::uintptr_t(sysconf(_SC_PAGESIZE));
-  // The place's header and lines follow each other from the beginning of a page.
-  const auto header = reinterpret_cast<std::uintptr_t>(&place.total());
-  const auto line = reinterpret_cast<std::uintptr_t>(&place.line(0));
-  const std::uintptr_t begin = header / page * page;
-  if (line / page * page != begin || line < header) throw std::logic_error("the meeting place is laid out otherwise");
-  const std::size_t bytes = std::size_t(reinterpret_cast<std::uintptr_t>(&place.line(mpi.ranks() - 1) + 1) - begin);
-  void* const memory = reinterpret_cast<void*>(begin);
-
-  long long where[2] = {};  // the process that has the file open, and under which number
-  const auto lay = [&](int descriptor) {
-    if (mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED)
-      system_failure("mapping the meeting place");
-  };
-  if (mpi.rank() == 0) {
-    const file shared(memfd_create("meeting", MFD_CLOEXEC), "making the meeting place");
-    if (pwrite(shared.descriptor(), memory, bytes, 0) != ssize_t(bytes)) system_failure("filling the meeting place");
-    lay(shared.descriptor());
-    where[0] = getpid();
-    where[1] = shared.descriptor();
+/// A file that has no name, open on all ranks.
+class shared_file {
+ public:
+  /// Collective.
+  shared_file(const mpi_session& mpi, std::size_t bytes) {
+    long long where[2] = {};  // the process that has made it, and under which number
+    if (mpi.rank() == 0) {
+      open_as(memfd_create("meeting", MFD_CLOEXEC), "making the meeting place");
+      if (ftruncate(m_descriptor, off_t(bytes)) != 0) system_failure("sizing the meeting place");
+      where[0] = getpid();
+      where[1] = m_descriptor;
+    }
     check(MPI_Bcast(where, 2, MPI_LONG_LONG, 0, MPI_COMM_WORLD), "MPI_Bcast");
-    check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");  // keeps it open until all have it
-  } else {
-    check(MPI_Bcast(where, 2, MPI_LONG_LONG, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    if (mpi.rank() == 0) return;
     const std::string path = "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
-    const file shared(open(path.c_str(), O_RDWR | O_CLOEXEC), "opening rank 0's meeting place");
-    lay(shared.descriptor());
-    check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    open_as(open(path.c_str(), O_RDWR | O_CLOEXEC), "opening rank 0's meeting place");
   }
-}
+  shared_file(const shared_file&) = delete;
+  shared_file& operator=(const shared_file&) = delete;
+  ~shared_file() { close(m_descriptor); }
+  int descriptor() const { return m_descriptor; }
+
+ private:
+  void open_as(int descriptor, const char* what) {
+    if (descriptor < 0) system_failure(what);
+    m_descriptor = descriptor;
+  }
+  int m_descriptor = -1;
+};
 
 /// @throws std::runtime_error  unless all ranks are on this host and may use the same cores
 void check_placing(const mpi_session& mpi, const std::vector<int>& cores) {
@@ -170,8 +152,10 @@ int main(int argc, char** argv) {
     name_library(name);
     const std::vector<int> cores = usable_cores();
     check_placing(mpi, cores);
-    meeting place(mpi.ranks(), mpi.ranks() > int(cores.size()));
-    share(place, mpi);
+    const shared_file file(mpi, meeting::bytes_for(mpi.ranks()));
+    meeting place(mpi.ranks(), mpi.ranks() > int(cores.size()), file.descriptor(),
+                  mpi.rank() == 0 ? meeting::file_role::makes : meeting::file_role::joins);
+    check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");  // the place has been made, and all have the file open
     const pinned here(cores[std::size_t(mpi.rank()) % cores.size()]);
     all_reduce peer;
     try {

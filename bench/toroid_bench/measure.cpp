@@ -61,7 +61,6 @@ class rank_of_benchmark {
         m_out(comm, what.memory, what.out_of_place ? what.sizes.back() : 0) {}
 
   void measure(output& print) {
-    if (first()) print.header();
     for (const std::size_t bytes : m_what.sizes) measure(bytes, print);
   }
 
@@ -278,6 +277,7 @@ std::size_t run(const settings& what) {
   };
   toroid::options options;
   options.checking = what.checking == checking::none ? toroid::check::none : toroid::check::calls;
+  print.header();
   print.flush();  // before processes are forked
   try {
     if (what.launch == launch::threads)
@@ -286,7 +286,9 @@ std::size_t run(const settings& what) {
       toroid::run_processes(what.ranks, body, options);
   } catch (const std::exception& error) {
     const std::string first = place.why_failed();  // the others only know that somebody failed
-    throw std::runtime_error(first.empty() ? error.what() : first);
+    const std::string why = first.empty() ? error.what() : first;
+    print.footer(place.total(), why);
+    throw std::runtime_error(why);
   }
   print.footer(place.total());
   return place.total().wrong;

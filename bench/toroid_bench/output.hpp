@@ -34,23 +34,29 @@ struct line {
 /// What nccl-tests multiplies bytes / time by, so that the figure may be held against the speed of a link.
 double bus_factor(const settings& what);
 
-/// Prints lines as they come, on rank 0. Results go to stdout, progress to stderr where that is a terminal.
+/// Prints lines as they come, on rank 0; what goes before and after them is printed where the ranks are launched.
+/// Results go to stdout, progress to stderr where that is a terminal.
 class output {
  public:
   output(const settings& what, std::vector<int> cores) : m_what(what), m_cores(std::move(cores)), m_begin(now_ns()) {}
 
   void header() const;
-  void add(const line& result, meeting::totals& total) const;
-  void footer(const meeting::totals& total) const;
+  void add(const line& result, meeting::totals& total);
+  /// @param why_failed  what has ended the run early, if anything
+  void footer(const meeting::totals& total, const std::string& why_failed = {}) const;
   void progress(std::size_t bytes, int run) const;
   void flush() const;
 
  private:
+  void nccl_header() const;
+  void nccl_line(const line& result) const;
+  void json_header() const;
   void clear_progress() const;
 
   const settings& m_what;
   std::vector<int> m_cores;
   std::int64_t m_begin;
+  std::size_t m_rows = 0;  ///< printed so far
 };
 
 }  // namespace bench

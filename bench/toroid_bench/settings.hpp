@@ -38,7 +38,7 @@ enum class reduction {
   logical_and,
   logical_or,
 };
-enum class format { nccl, csv };
+enum class format { nccl, csv, json };
 enum class checking { none, calls };
 
 /// The words for the values of an enumeration, in the order of its values.
@@ -64,7 +64,7 @@ inline constexpr auto words<reduction> = std::to_array<std::string_view>({"sum",
                                                                           "average", "bit_and", "bit_or", "bit_xor",
                                                                           "logical_and", "logical_or"});
 template <>
-inline constexpr auto words<format> = std::to_array<std::string_view>({"nccl", "csv"});
+inline constexpr auto words<format> = std::to_array<std::string_view>({"nccl", "csv", "json"});
 template <>
 inline constexpr auto words<checking> = std::to_array<std::string_view>({"none", "calls"});
 

@@ -83,19 +83,33 @@ struct alignas(128) rank_line {
   std::uint64_t wrong = 0;
 };
 
-/// The place where the ranks of a benchmark meet: threads, or processes forked after it was made.
+/// The place where the ranks of a benchmark meet: threads, processes forked after it was made, or programs that have
+/// a file open together.
 class meeting {
  public:
+  enum class file_role { makes, joins };
+
+  /// For threads, and processes forked later.
+  ///
   /// @param ranks    how many will meet, at least 1
   /// @param crowded  ranks outnumber cores: who waits gives its core away
-  meeting(int ranks, bool crowded)
-      : m_ranks(ranks), m_crowded(crowded), m_bytes(sizeof(header) + std::size_t(ranks) * sizeof(rank_line)) {
-    void* memory = mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  meeting(int ranks, bool crowded) : meeting(ranks, crowded, -1, file_role::makes) {}
+
+  /// For programs of their own. One of them makes the place; the others may use it once that has been done.
+  ///
+  /// @param file  open for reading and writing, bytes_for(ranks) long, the same for all; may be closed afterwards
+  meeting(int ranks, bool crowded, int file, file_role role)
+      : m_ranks(ranks), m_crowded(crowded), m_bytes(bytes_for(ranks)) {
+    const int flags = file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+    void* memory = mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, flags, file, 0);
     if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mapping the meeting place");
-    m_header = new (memory) header;
+    m_header = static_cast<header*>(memory);
     m_lines = reinterpret_cast<rank_line*>(static_cast<std::byte*>(memory) + sizeof(header));
+    if (role == file_role::joins) return;
+    new (m_header) header;
     for (int r = 0; r < ranks; ++r) new (m_lines + r) rank_line;
   }
+  static std::size_t bytes_for(int ranks) { return sizeof(header) + std::size_t(ranks) * sizeof(rank_line); }
   meeting(const meeting&) = delete;
   meeting& operator=(const meeting&) = delete;
   ~meeting() { munmap(m_header, m_bytes); }

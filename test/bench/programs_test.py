@@ -6,6 +6,9 @@ usage: programs_test.py TOROID_BENCH YARDSTICK PLOT
 """
 import csv
 import io
+import json
+import math
+import os
 import pathlib
 import re
 import subprocess
@@ -32,8 +35,76 @@ def rows_of(done):
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
+def is_finite_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_json(bench):
+    """The JSON document says what the comma-separated values say."""
+    texts = {"collective", "launch", "transport", "memory", "algorithm", "type", "redop", "place", "placement"}
+    measured = {"time_us", "min_us", "p50_us", "p99_us", "skew_us", "algbw_gbs", "busbw_gbs", "barrier_ns", "placement"}
+    for what in [["all_reduce", "--launch", "processes", *SIZES],
+                 ["all_reduce", "--algorithm", "ring", "--segment-bytes", "4K", "--in-place", *SIZES],
+                 ["broadcast", "--root", "1", "--type", "int8", *SIZES],
+                 ["barrier", "--iterations", "3"]]:
+        name = "json: " + " ".join(what[:3])
+        done = run(bench, *what, "--format", "json")
+        check(done.returncode == 0, f"{name} ends with {done.returncode} {done.stderr.strip()}")
+        try:
+            # NaN and Infinity are no JSON, though Python reads them.
+            document = json.loads(done.stdout, parse_constant=lambda word: math.nan)
+        except ValueError as error:
+            check(False, f"{name} is no JSON: {error}")
+            continue
+        rows = rows_of(run(bench, *what, "--format", "csv"))
+        lines = document["lines"]
+        check(list(document) == ["toroid", "machine", "settings", "lines", "wrong", "error"], f"{name}: its keys")
+        check(re.fullmatch(r"\d+\.\d+\.\d+", document["toroid"]) is not None, f"{name}: version {document['toroid']}")
+        check(document["wrong"] == 0 and document["error"] is None, f"{name}: nothing wrong, no error")
+        check(bool(rows) and len(lines) == len(rows), f"{name}: {len(lines)} lines, as many as of the other format")
+        check(all(list(line) == list(rows[0]) for line in lines), f"{name}: keys are the columns, in their order")
+        for line, row in zip(lines, rows):
+            for key, value in line.items():
+                if key in texts:
+                    fits = isinstance(value, str)
+                elif key == "segment_bytes" and value is None:
+                    fits = row[key] == ""
+                else:
+                    fits = is_finite_number(value)
+                if key not in measured:
+                    fits = fits and ("" if value is None else str(value)) == row[key]
+                if not fits:
+                    check(False, f"{name}: {key} is {value!r}, and {row[key]!r} in the other format")
+        settings = document["settings"]
+        has_data = what[0] != "barrier"
+        sizes = sorted({line["bytes"] for line in lines})
+        check(settings["sizes"] == sizes, f"{name}: settings and lines have the sizes {sizes}")
+        check(settings["iterations"] == 3 and settings["check"] == "calls" and settings["pin"] is True,
+              f"{name}: settings say what was asked for and what was not")
+        check(not has_data or all(line["time_us"] > 0 and line["busbw_gbs"] > 0 for line in lines[-1:]),
+              f"{name}: the last line has a time and a bandwidth")
+        machine = document["machine"]
+        check(machine["usable_cores"] == sorted(os.sched_getaffinity(0)), f"{name}: cores {machine['usable_cores']}")
+        check(machine["kernel"].endswith(os.uname().release), f"{name}: kernel {machine['kernel']}")
+        check(machine["memory_bytes"] > 0 and bool(machine["compiler"]), f"{name}: memory and compiler")
+        check(list(machine) == ["processor", "architecture", "usable_cores", "memory_bytes", "kernel", "compiler"],
+              f"{name}: the machine is described, and not named")
+
+    # A run that ends early: buffers are refused.
+    limited = ["bash", "-c", 'ulimit -v 400000; exec "$@"', "limited", bench, "all_reduce", "--launch", "threads",
+               "--min-bytes", "1G", "--max-bytes", "1G", "--iterations", "1", "--repeat", "1", "--format", "json"]
+    done = run(*limited)
+    try:
+        document = json.loads(done.stdout)
+        check(done.returncode == 1 and document["lines"] == [] and bool(document["error"]),
+              f"json: a run that ends early says why: {document['error']}")
+    except ValueError as error:
+        check(False, f"json: a run that ends early leaves no JSON: {error}: {done.stdout} {done.stderr}")
+
+
 def main():
     bench, yardstick, plot = sys.argv[1:]
+    check_json(bench)
     for collective in COLLECTIVES:
         for place in [["threads"], ["processes", "--memory", "shared"], ["processes", "--memory", "private"]]:
             if collective == "barrier":  # has no data, hence neither sizes nor memory
