@@ -112,6 +112,16 @@ TEST_CASE("A communicator works at once, though a rank is slow to set up", "[man
   for (int i = 0; i < 20; ++i) on_processes_with_a_late_one(3, i % 3, [](group_end& end) { sums_of_one(end, 20); });
 }
 
+TEST_CASE("A thousand communicators work at once, though rank 0 is slow to set up", "[many][slow]") {
+  const auto rank_0_late = [](toroid::transport::shm base) {
+    if (base.rank() == 0) ::usleep(50'000);
+    return base;
+  };
+  for (int i = 0; i < 1000; ++i)
+    support::run_processes_over(4, {}, toroid::detail::waiting_of(4, {}), rank_0_late,
+                                erased([](group_end& end) { back_to_back(end, 3, 8); }));
+}
+
 TEST_CASE("A hundred thousand short sums on four ranks are right", "[many][slow]") {
   on_both(4, {}, [](group_end& end) { sums_of_one(end, 100'000); });
 }

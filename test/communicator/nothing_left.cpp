@@ -11,7 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 // Groups come and go; set-ups fail. No thread, descriptor, mapping or child stays behind.
@@ -26,8 +28,10 @@ template <class F>
 void leaves_nothing(int times, F f) {
   f();  // what the first run leaves for good: the allocator's arenas, a sanitizer's own thread
   const process_state before = process_state::now();
+  const std::set<std::string> files = support::names_in("/dev/shm");
   for (int i = 0; i < times; ++i) f();
   const process_state after = process_state::now();
+  CHECK(support::new_names_in("/dev/shm", files).empty());
   CHECK(after.threads == before.threads);
   CHECK(after.descriptors == before.descriptors);
   CHECK(after.mappings <= before.mappings + (support::sanitized ? 4 * times : 16));
@@ -39,6 +43,31 @@ void sum_once(group_end& end) {
   end.all_reduce(values, values, {});
   const std::span<std::byte> memory = end.allocate(100'000);
   if (end.rank() == 0) end.deallocate(memory);
+}
+
+/// Two ranks make communicators and destroy them again, each in one process, `times` times.
+/// Throws check_failed where something has grown in a rank.
+void come_and_go(int times, const toroid::options& chosen) {
+  const std::string name = "left." + std::to_string(::getpid()) + ".";
+  support::run_processes(2, [&](auto& outer) {
+    const auto one = [&](int i) {
+      auto comm = toroid::shm::make_communicator(name + std::to_string(i), outer.rank(), 2, chosen);
+      std::vector<element> values(i % 2 == 0 ? 3u : 5000u, 1);
+      toroid::all_reduce(comm, values);
+      support::demand(values[2] == 2, "the sum is ", values[2]);
+      (void)toroid::allocate<element>(comm, 100);
+    };
+    one(-1);
+    const process_state before = process_state::now();
+    for (int i = 0; i < times; ++i) one(i);
+    const process_state after = process_state::now();
+    support::demand(after.threads == before.threads, after.threads - before.threads, " threads more");
+    support::demand(after.descriptors == before.descriptors, after.descriptors - before.descriptors,
+                    " descriptors more");
+    const int room = support::sanitized ? 4 * times : 16;
+    support::demand(after.mappings <= before.mappings + room, after.mappings - before.mappings, " mappings more");
+    support::demand(!after.has_children, "a child more");
+  });
 }
 
 void fail_once(group_end& end) {
@@ -97,6 +126,27 @@ TEST_CASE("Groups of processes leave nothing behind", "[left]") {
   });
 }
 
+TEST_CASE("Communicators that come and go within a process leave nothing behind", "[left]") {
+  const std::set<std::string> files = support::names_in("/dev/shm");
+  come_and_go(times / 2, {});
+  come_and_go(times / 4, {.directory = "/dev/shm"});
+  CHECK(support::new_names_in("/dev/shm", files).empty());
+}
+
+TEST_CASE("Ten thousand groups of threads leave nothing behind", "[left][slow]") {
+  leaves_nothing(10'000, [] { on_threads(2, {}, sum_once); });
+}
+
+TEST_CASE("Ten thousand groups of processes leave nothing behind", "[left][slow]") {
+  leaves_nothing(10'000, [] { on_processes(2, {}, sum_once); });
+}
+
+TEST_CASE("Ten thousand communicators that come and go within a process leave nothing behind", "[left][slow]") {
+  const std::set<std::string> files = support::names_in("/dev/shm");
+  come_and_go(10'000, {});
+  CHECK(support::new_names_in("/dev/shm", files).empty());
+}
+
 TEST_CASE("Refused calls and options leave nothing behind", "[left]") {
   leaves_nothing(20, [] {
     support::text_of<toroid::usage_error>([] { on_processes(3, {.region_bytes = 5}, sum_once); });
@@ -118,7 +168,10 @@ TEST_CASE("Too few descriptors give an error with the remedy", "[left]") {
 }
 
 TEST_CASE("Too little address space gives an error with the remedy", "[left]") {
-  if (support::sanitized) return;  // sanitizers need it themselves
+  if (support::sanitized) {
+    WARN("skipped: sanitizers take address space of their own");
+    return;
+  }
   rlimit before{};
   ::getrlimit(RLIMIT_AS, &before);
   const std::string text =
@@ -138,7 +191,11 @@ TEST_CASE("A limit on the size of files gives an error with the remedy", "[left]
 
 TEST_CASE("Too few processes give an error with the remedy", "[left]") {
   // The limit does not hold for root, so the copy becomes a user who runs nothing else.
-  if (::geteuid() != 0 || support::thread_sanitizer) return;
+  if (::geteuid() != 0 || support::thread_sanitizer) {
+    WARN("skipped: " << (support::thread_sanitizer ? "thread sanitizer starts a thread of its own"
+                                                   : "only root can become a user who runs nothing else"));
+    return;
+  }
   constexpr uid_t nobody_else = 54'321;
   rlimit before{};
   ::getrlimit(RLIMIT_NPROC, &before);

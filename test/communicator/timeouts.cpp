@@ -4,14 +4,20 @@
 #include "support/demand.hpp"
 #include "support/launch.hpp"
 #include "support/memory.hpp"
+#include "support/process_state.hpp"
 
 #include <toroid/toroid.hpp>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
 // A rank that comes late. The others get a timeout_error that says what was missing, and free their buffers at once;
@@ -102,31 +108,93 @@ TEST_CASE("A late rank makes its peers time out in memory that all can reach", "
   });
 }
 
+namespace {
+
+/// How a vector travels among threads.
+enum class travel {
+  in_place,      ///< peers read and write it where it stands
+  staged,        ///< through hand-over regions
+  with_the_flag  ///< short, beside the flag
+};
+
+/// The last of three ranks stalls at its signal number `at` until long after the others have given up and freed what
+/// they had passed in, and then goes on inside the call.
+void free_while_one_stalls(travel how, bool ring, bool same_buffer, int at) {
+  constexpr milliseconds short_limit(50), stall(200);
+  const auto make = [=](toroid::transport::threads base) {
+    const bool last = base.rank() == 2;
+    support::restricted<toroid::transport::threads> admitted(
+        std::move(base), how == travel::staged ? support::ways::through_regions : support::ways::all);
+    return stalling<decltype(admitted)>(std::move(admitted), last ? at : 0, stall);
+  };
+  std::atomic<int> failed{0};
+  const toroid::options chosen{.timeout = short_limit};
+  const auto f = [&](auto& comm) {
+    const std::size_t count = how == travel::with_the_flag ? 500 : 30'000;
+    auto input = std::make_unique<std::vector<int>>(count, 1);
+    auto result = same_buffer ? nullptr : std::make_unique<std::vector<int>>(count);
+    std::vector<int>& out = same_buffer ? *input : *result;
+    try {
+      if (ring)
+        toroid::all_reduce(comm, *input, out, toroid::ring{.segment_bytes = 4096});
+      else
+        toroid::all_reduce(comm, *input, out, toroid::direct{.segment_bytes = 4096});
+    } catch (const toroid::error&) {
+      ++failed;
+    }
+    // Whoever still reads or writes it races with this (a thread sanitizer sees that), or comes after the end of its
+    // life (an address sanitizer).
+    input->assign(count, -1);
+    out.assign(count, -1);
+    input.reset();
+    result.reset();
+  };
+  toroid::transport::waiting how_to_wait = toroid::detail::waiting_of(3, chosen);
+  how_to_wait.spins = 100;  // on a busy machine, yields outlast the stall
+  how_to_wait.yields = 0;
+  support::run_threads_over(3, chosen, how_to_wait, make, f);
+  CHECK(failed > 0);
+}
+
+}  // namespace
+
 TEST_CASE("Buffers may be freed after a timeout, though a peer is still inside the call", "[timeout]") {
-  // The last rank stalls at one signal after another, inside a call that reads and writes all ranks' vectors in place.
+  for (const bool ring : {false, true})
+    for (const bool same_buffer : {true, false})
+      for (int at = 1; at <= 6; ++at) free_while_one_stalls(travel::in_place, ring, same_buffer, at);
+}
+
+TEST_CASE("Staged buffers may be freed after a timeout, though a peer is still inside the call", "[timeout]") {
+  for (const bool ring : {false, true})
+    for (int at = 1; at <= 6; ++at) free_while_one_stalls(travel::staged, ring, at % 2 == 0, at);
+}
+
+TEST_CASE("Short buffers may be freed after a timeout, though a peer is still inside the call", "[timeout]") {
+  for (const bool same_buffer : {true, false}) free_while_one_stalls(travel::with_the_flag, false, same_buffer, 1);
+}
+
+TEST_CASE("A thread that comes past the deadline touches nothing that its peers have freed", "[timeout]") {
   for (const bool ring : {false, true}) {
-    for (int at = 1; at <= 4; ++at) {
-      const auto stall = [at](toroid::transport::threads base) {
-        const bool last = base.rank() == 2;
-        return stalling<toroid::transport::threads>(std::move(base), last ? at : 0, 4 * milliseconds(50));
-      };
-      std::atomic<int> failed{0};
-      const toroid::options chosen{.timeout = milliseconds(50)};
+    for (const std::size_t count : {std::size_t{500}, std::size_t{30'000}}) {
+      std::atomic<int> freed{0}, failed{0};
       const auto f = [&](auto& comm) {
-        auto values = std::make_unique<std::vector<int>>(30'000, 1);
+        auto values = std::make_unique<std::vector<int>>(count, 1);
+        if (comm.rank() == 2)
+          while (freed < 2) ::usleep(1000);
         try {
           if (ring)
-            toroid::all_reduce(comm, *values, toroid::ring{.segment_bytes = 4096});
+            toroid::all_reduce(comm, *values, toroid::ring{});
           else
-            toroid::all_reduce(comm, *values, toroid::direct{.segment_bytes = 4096});
-        } catch (const toroid::error&) {
+            toroid::all_reduce(comm, *values, toroid::direct{});
+        } catch (const toroid::timeout_error&) {
           ++failed;
         }
-        values->assign(values->size(), -1);  // whoever still reads or writes it races with this
+        values->assign(count, -1);
         values.reset();
+        ++freed;
       };
-      support::run_threads_over(3, chosen, toroid::detail::waiting_of(3, chosen), stall, f);
-      CHECK(failed > 0);
+      support::run_threads(3, f, {.timeout = milliseconds(50)});
+      CHECK(failed == 3);
     }
   }
 }
@@ -162,4 +230,47 @@ TEST_CASE("A rank that is stopped for less than the limit is not given up", "[ti
     }
     demand(values.back() == 27, "the sum is ", values.back());
   });
+}
+
+TEST_CASE("A deadline holds where other work keeps the cores busy", "[timeout]") {
+  const support::ending how = support::in_a_copy([]() -> std::string {
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    demand(::sched_getaffinity(0, sizeof all, &all) == 0, "no affinity");
+    for (std::size_t core = 0; CPU_COUNT(&one) == 0; ++core)
+      if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+    demand(::sched_setaffinity(0, sizeof one, &one) == 0, "no affinity");
+    std::atomic<bool> done{false};
+    std::vector<std::thread> busy;
+    for (int i = 0; i < 12; ++i)
+      busy.emplace_back([&] {
+        while (!done) {
+        }
+      });
+    std::string text;
+    try {
+      support::run_threads(2,
+                           [&](auto& comm) {
+                             if (comm.rank() == 1) {
+                               while (!done) ::usleep(10'000);
+                               return;
+                             }
+                             const auto began = clock_type::now();
+                             text = support::text_of<toroid::timeout_error>([&] { toroid::barrier(comm); });
+                             done = true;
+                             // The core's other users may take what they want; a rank that gives way to them for each
+                             // of many looks at its flag would take several seconds.
+                             demand(clock_type::now() - began < std::chrono::seconds(3), "waited too long");
+                           },
+                           {.timeout = milliseconds(200)});
+    } catch (const std::exception& error) {
+      text = error.what();
+    }
+    done = true;
+    for (std::thread& thread : busy) thread.join();
+    return text;
+  });
+  CHECK(how.status == 0);
+  INFO(how.text);
+  CHECK(how.text.find("no answer within 200 ms") != std::string::npos);
 }

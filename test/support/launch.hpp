@@ -82,15 +82,15 @@ void run_processes_over(int ranks, const toroid::options& chosen, const toroid::
 
 /// toroid::run_threads under a watchdog.
 template <class F>
-void run_threads(int ranks, F f, const toroid::options& chosen = {}) {
-  const watchdog guard(patience);
+void run_threads(int ranks, F f, const toroid::options& chosen = {}, unsigned seconds = patience) {
+  const watchdog guard(seconds);
   toroid::run_threads(ranks, f, chosen);
 }
 
 /// toroid::run_processes under a watchdog.
 template <class F>
-auto run_processes(int ranks, F f, const toroid::options& chosen = {}) {
-  const watchdog guard(patience);
+auto run_processes(int ranks, F f, const toroid::options& chosen = {}, unsigned seconds = patience) {
+  const watchdog guard(seconds);
   return toroid::run_processes(ranks, f, chosen);
 }
 
@@ -99,6 +99,57 @@ template <class F>
 void run_both(int ranks, F f, const toroid::options& chosen = {}) {
   support::run_threads(ranks, f, chosen);
   support::run_processes(ranks, f, chosen);
+}
+
+/// Runs f(ends) on ranks that are threads and hold `groups` communicators each: ends[g] is the rank's end of group g.
+///
+/// @param seconds  after which the groups are hopeless
+template <class F>
+void run_threads_in_groups(int groups, int ranks, const toroid::options& chosen, F f, unsigned seconds = patience) {
+  const watchdog guard(seconds);
+  const toroid::transport::waiting how = toroid::detail::waiting_of(ranks, chosen);
+  std::vector<std::vector<toroid::communicator<toroid::transport::threads>>> ends(static_cast<std::size_t>(ranks));
+  for (int g = 0; g < groups; ++g) {
+    const auto memory = std::make_shared<toroid::transport::threads::shared_memory>(
+        ranks, toroid::detail::region_bytes_of(ranks, chosen));
+    for (int r = 0; r < ranks; ++r)
+      ends[static_cast<std::size_t>(r)].emplace_back(toroid::transport::threads(r, memory, how), chosen);
+  }
+  toroid::detail::first_error first;
+  std::vector<std::thread> threads;
+  for (auto& mine : ends) {
+    threads.emplace_back([&f, &first, mine = std::move(mine)]() mutable {
+      try {
+        f(mine);
+      } catch (...) {
+        first.note(std::current_exception());
+      }
+      mine.clear();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  first.rethrow();
+}
+
+/// The same on forked processes.
+template <class F>
+void run_processes_in_groups(int groups, int ranks, const toroid::options& chosen, F f, unsigned seconds = patience) {
+  const watchdog guard(seconds);
+  const toroid::transport::waiting how = toroid::detail::waiting_of(ranks, chosen);
+  std::vector<shm_memory> memories;
+  for (int g = 0; g < groups; ++g)
+    memories.push_back(std::make_shared<toroid::transport::shm::segments>(
+        ranks, toroid::detail::region_bytes_of(ranks, chosen), std::size_t{1} << 20, chosen.directory));
+  toroid::detail::forked_group watched(ranks, chosen);
+  for (int r = 0; r < ranks; ++r) {
+    watched.start(r, [&](const shm_memory&) {
+      std::vector<toroid::communicator<toroid::transport::shm>> mine;
+      for (shm_memory& memory : memories) mine.emplace_back(toroid::transport::shm(r, std::move(memory), how), chosen);
+      f(mine);
+    });
+  }
+  memories.clear();
+  watched.join();
 }
 
 /// Which ways to a peer's buffers a transport admits.

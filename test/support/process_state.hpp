@@ -2,10 +2,13 @@
 #pragma once
 #include <dirent.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <exception>
+#include <set>
 #include <string>
 
 namespace support {
@@ -18,6 +21,30 @@ inline int entries_of(const char* folder) {
   while (const dirent* entry = ::readdir(stream)) count += entry->d_name[0] != '.';
   ::closedir(stream);
   return count;
+}
+
+/// Names in a folder but for "." and "..".
+inline std::set<std::string> names_in(const char* folder) {
+  std::set<std::string> names;
+  DIR* const stream = ::opendir(folder);
+  if (stream == nullptr) return names;
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.insert(name);
+  ::closedir(stream);
+  return names;
+}
+
+/// Names in `folder` that are not in `before` and stay there. Other programs' files come and go, so it looks for a
+/// while.
+inline std::set<std::string> new_names_in(const char* folder, const std::set<std::string>& before) {
+  std::set<std::string> fresh = names_in(folder);
+  for (int looks = 100; looks > 0; --looks) {
+    const std::set<std::string> now = names_in(folder);
+    std::erase_if(fresh, [&](const std::string& name) { return before.count(name) != 0 || now.count(name) == 0; });
+    if (fresh.empty()) break;
+    ::usleep(50'000);
+  }
+  return fresh;
 }
 
 /// What of this process must not grow when a group comes and goes.

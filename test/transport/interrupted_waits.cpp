@@ -88,22 +88,62 @@ TEST_CASE("Signals do not put a deadline off", "[signals]") {
 }
 
 TEST_CASE("A fault-injecting transport interrupts and delays as often as asked", "[signals][faults]") {
+  using toroid::transport::fault_counts;
   using toroid::transport::faults;
   using slow = toroid::transport::fault_injecting<toroid::transport::threads>;
-  const auto seconds_for = [](const faults& chosen) {
-    const auto make = [&](toroid::transport::threads base) { return slow(std::move(base), chosen); };
+  const auto times = [](const faults& chosen, fault_counts& counts, toroid::transport::waiting how) {
+    const auto make = [&](toroid::transport::threads base) {
+      faults counted = chosen;
+      counted.counts = &counts;
+      return slow(std::move(base), counted);
+    };
     const auto began = std::chrono::steady_clock::now();
-    support::run_threads_over(2, {}, {.spins = 1000, .yields = 10}, make, [](auto& comm) {
+    support::run_threads_over(2, {}, how, make, [](auto& comm) {
       for (int i = 0; i < 100; ++i) toroid::barrier(comm);
     });
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   };
+  const toroid::transport::waiting awake{.spins = 1000, .yields = 10}, asleep{.spins = 0, .yields = 0};
+  fault_counts always, sometimes, never, no_length;
   // A hundred calls hold a rank up three hundred times, for half a millisecond on average.
-  CHECK(seconds_for({.longest_delay = 1000, .delay_one_in = 1, .interrupt_one_in = 0}) > 0.1);
-  CHECK(seconds_for({.longest_delay = 0, .delay_one_in = 1, .interrupt_one_in = 1}) > 0);
-  CHECK(seconds_for({.longest_delay = 1000, .delay_one_in = 0, .interrupt_one_in = 0}) > 0);
+  CHECK(times({.longest_delay = 1000, .delay_one_in = 1, .interrupt_one_in = 0}, always, awake) > 0.1);
+  CHECK(always.delays == 600);
+  CHECK(always.signals == 200);
+  CHECK(always.waits == 200);
+  CHECK(always.interruptions == 0);
+  times({.longest_delay = 3, .delay_one_in = 4, .interrupt_one_in = 0}, sometimes, awake);
+  CHECK(sometimes.delays > 75);
+  CHECK(sometimes.delays < 300);
+  times({.longest_delay = 1000, .delay_one_in = 0, .interrupt_one_in = 0}, never, asleep);
+  CHECK(never.delays + never.interruptions == 0);
+  times({.longest_delay = 0, .delay_one_in = 1, .interrupt_one_in = 0}, no_length, awake);
+  CHECK(no_length.delays == 0);
 
   const std::atomic<std::uint32_t> doorbell{0};
   CHECK(toroid::transport::detail::interrupted_sleep(doorbell, 0, 1'000'000'000) == EINTR);
   CHECK(toroid::transport::detail::interrupted_sleep(doorbell, 1, 1'000'000'000) == EAGAIN);
+}
+
+TEST_CASE("A fault-injecting transport interrupts single sleeps of a wait", "[signals][faults]") {
+  using toroid::transport::fault_counts;
+  using slow = toroid::transport::fault_injecting<toroid::transport::threads>;
+  const auto interruptions_of_one_wait = [](int one_in) {
+    fault_counts counts;
+    const auto make = [&](toroid::transport::threads base) {
+      const bool waits = base.rank() == 0;
+      return slow(std::move(base), {.delay_one_in = 0, .interrupt_one_in = waits ? one_in : 0, .counts = &counts});
+    };
+    support::run_threads_over(2, {}, {.spins = 0, .yields = 0, .timeout = 30'000'000'000}, make, [](auto& comm) {
+      if (comm.rank() == 1) ::usleep(350'000);
+      toroid::barrier(comm);
+    });
+    CHECK(counts.waits == 2);
+    return counts.interruptions.load();
+  };
+  // Some thousand sleeps of 20 microseconds, were there no other load.
+  CHECK(interruptions_of_one_wait(1) > 10);
+  // Interrupted sleeps are short, others last a tenth of a second: of those there are four at most.
+  const std::uint64_t some = interruptions_of_one_wait(2);
+  CHECK(some < 200);
+  CHECK(interruptions_of_one_wait(0) == 0);
 }

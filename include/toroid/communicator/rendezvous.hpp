@@ -25,10 +25,17 @@ class set_up_deadline {
   explicit set_up_deadline(std::int64_t nanoseconds) noexcept
       : m_end(transport::detail::monotonic_nanoseconds() + nanoseconds) {}
   int milliseconds_left() const noexcept {
-    const std::int64_t left = m_end - transport::detail::monotonic_nanoseconds();
+    const std::int64_t left = nanoseconds_left();
     return left <= 0 ? 0 : static_cast<int>(left / 1'000'000 < 1'000'000 ? left / 1'000'000 + 1 : 1'000'000);
   }
-  bool passed() const noexcept { return milliseconds_left() == 0; }
+  std::int64_t nanoseconds_left() const noexcept { return m_end - transport::detail::monotonic_nanoseconds(); }
+  bool passed() const noexcept { return nanoseconds_left() <= 0; }
+  /// Gives up as early as somebody who has so much time left.
+  void no_later_than(std::int64_t nanoseconds) noexcept {
+    const std::int64_t end = transport::detail::monotonic_nanoseconds() + nanoseconds;
+    if (end < m_end) m_end = end;
+  }
+  void extend(std::int64_t nanoseconds) noexcept { m_end += nanoseconds; }
 
  private:
   std::int64_t m_end;
@@ -37,16 +44,19 @@ class set_up_deadline {
 /// What ranks tell each other during set-up. Of fixed size, so that nothing has to be parsed.
 struct set_up_message {
   enum class kind : std::uint32_t { hello, segment, ready, go, refused };
-  static constexpr std::uint32_t right_magic = 0x746f726f;  // "toro"
+  enum class reason : std::uint32_t { system, usage, timeout, lost };  ///< which error a refusal becomes
+  static constexpr std::uint32_t right_magic = 0x746f726f;             // "toro"
   static constexpr std::uint32_t right_version = 1;
 
   std::uint32_t magic = right_magic;
   std::uint32_t version = right_version;
   kind what = kind::hello;
   std::int32_t rank = 0, ranks = 0;
-  std::uint32_t checking = 0;
+  reason why = reason::system;
+  std::uint32_t checking = 0, in_directory = 0;
   std::uint64_t region_bytes = 0, shared_bytes = 0;
-  char text[512] = {};  ///< of a refusal
+  std::int64_t nanoseconds_left = 0;  ///< until the sender gives up
+  char text[1000] = {};               ///< of a refusal
 
   void say(const std::string& words) noexcept { std::strncpy(text, words.c_str(), sizeof text - 1); }
 };
@@ -78,8 +88,14 @@ class local_socket {
     while (status != 0 && errno == EINTR);
     return status == 0 ? 0 : errno;
   }
+  /// @return nothing, and the reason in errno, if nobody waits or the system refuses
   local_socket accept() noexcept {
     return local_socket(transport::file_descriptor(::accept4(get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+  }
+  /// Whether the other end is closed.
+  bool hung_up() const noexcept {
+    pollfd event{get(), 0, 0};
+    return ::poll(&event, 1, 0) > 0 && (event.revents & (POLLHUP | POLLERR)) != 0;
   }
 
   /// Who is at the other end, or has listened there.
@@ -110,16 +126,21 @@ class local_socket {
       rights->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(rights), &file, sizeof file);
     }
-    while (true) {
+    for (int crowded = 0; true;) {
       if (::sendmsg(get(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message)) return true;
       if (errno == EINTR) continue;
+      // A user may have only so many descriptors under way: those sent before have to be received first.
+      if (errno == ETOOMANYREFS && ++crowded < 10'000) {
+        ::usleep(1000);
+        continue;
+      }
       if (errno != EAGAIN) return false;
       pollfd writable{get(), POLLOUT, 0};
       if (::poll(&writable, 1, 1000) == 0) return false;
     }
   }
 
-  enum class outcome { message, nothing_yet, closed, garbage };
+  enum class outcome { message, nothing_yet, closed, no_descriptor, garbage };
   /// Takes one message if there is one; a descriptor that came along goes to `file`.
   outcome receive(set_up_message& message, transport::file_descriptor& file) noexcept {
     iovec part{&message, sizeof message};
@@ -130,8 +151,10 @@ class local_socket {
     header.msg_control = control;
     header.msg_controllen = sizeof control;
     ssize_t got = 0;
+    // A peer that has closed without reading all resets the connection; what it had to say comes after that news.
+    int resets = 0;
     do got = ::recvmsg(get(), &header, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || (errno == ECONNRESET && ++resets == 1)));
     if (got < 0) return errno == EAGAIN ? outcome::nothing_yet : outcome::closed;
     for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -141,9 +164,10 @@ class local_socket {
     }
     if (got == 0) return outcome::closed;
     message.text[sizeof message.text - 1] = '\0';
-    const bool right = got == static_cast<ssize_t>(sizeof message) && message.magic == set_up_message::right_magic &&
-                       (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-    return right ? outcome::message : outcome::garbage;
+    if (got != static_cast<ssize_t>(sizeof message) || message.magic != set_up_message::right_magic ||
+        (header.msg_flags & MSG_TRUNC) != 0)
+      return outcome::garbage;
+    return (header.msg_flags & MSG_CTRUNC) != 0 ? outcome::no_descriptor : outcome::message;
   }
 
   int get() const noexcept { return m_socket.get(); }

@@ -47,6 +47,7 @@ class shm_set_up {
  private:
   using message = set_up_message;
   using kind = set_up_message::kind;
+  using reason = set_up_message::reason;
 
   std::string abstract_name(const char* purpose) const {
     return "toroid." + std::to_string(::geteuid()) + "." + m_name + "." + purpose;
@@ -61,8 +62,10 @@ class shm_set_up {
     m.rank = m_rank;
     m.ranks = m_ranks;
     m.checking = static_cast<std::uint32_t>(m_options.checking);
+    m.in_directory = m_options.directory.empty() ? 0 : 1;
     m.region_bytes = m_segments->region_bytes();
     m.shared_bytes = m_segments->shared_bytes();
+    m.nanoseconds_left = m_deadline.nanoseconds_left();
     return m;
   }
 
@@ -70,12 +73,18 @@ class shm_set_up {
 
   void serve() {
     m_holder = local_socket::make();
-    if (const int number = m_holder.listen_at(abstract_name("live")); number != 0) refuse_taken_name(number);
+    take_name(m_holder, "live");
     local_socket door = local_socket::make();
-    if (const int number = door.listen_at(abstract_name("set-up")); number != 0) refuse_taken_name(number);
+    take_name(door, "set-up");
     m_others.resize(static_cast<std::size_t>(m_ranks));
-    gather_ranks(door);
     try {
+      gather_ranks(door);
+      // Closed before anyone goes on: whoever comes from now on belongs to another group, or to a later one.
+      message taken = about(kind::refused);
+      taken.say(who() + "a live job (process " + std::to_string(::getpid()) +
+                ") has this name and is complete; end it, or choose another");
+      turn_away_waiting(door, taken);
+      door = local_socket();
       for (int r = 0; r < m_ranks; ++r) {
         transport::memory_segment& segment = m_segments->make(m_options.directory);
         for (int to = 1; to < m_ranks; ++to) {
@@ -87,29 +96,32 @@ class shm_set_up {
       }
       for (int r = 1; r < m_ranks; ++r) await_ready(r);
     } catch (const error& e) {
-      refuse_all(e.what());
+      refuse_all(door, e);
       throw;
     }
     for (int r = 1; r < m_ranks; ++r)
       other(r).send(about(kind::go));  // one that has died since is noticed in its first call
   }
 
-  [[noreturn]] void refuse_taken_name(int number) {
+  void take_name(local_socket& socket, const char* purpose) {
+    const int number = socket.listen_at(abstract_name(purpose));
+    if (number == 0) return;
     if (number != EADDRINUSE) throw system_error(who() + "its local socket was refused: " + std::strerror(number));
     local_socket probe = local_socket::make();
     std::string owner;
-    if (probe.connect_to(abstract_name("live")) == 0)
-      owner = " (process " + std::to_string(probe.other_end().process) + ")";
+    if (probe.connect_to(abstract_name(purpose)) == 0) owner = " (" + description(probe.other_end()) + ")";
     throw system_error(who() + "a live job" + owner + " has this name; end it, or choose another");
+  }
+  static std::string description(const local_socket::peer& owner) {
+    return "process " + std::to_string(owner.process) + (owner.same_user ? "" : " of another user");
   }
 
   /// Takes in the other ranks; connections that never speak, or say something else, hold nobody up.
   void gather_ranks(local_socket& door) {
-    std::vector<local_socket> silent;
     int missing = m_ranks - 1;
     while (missing > 0) {
       std::vector<pollfd> events{{door.get(), POLLIN, 0}};
-      for (const local_socket& s : silent) events.push_back({s.get(), POLLIN, 0});
+      for (const local_socket& s : m_silent) events.push_back({s.get(), POLLIN, 0});
       const int ready = ::poll(events.data(), events.size(), m_deadline.milliseconds_left());
       if (ready < 0 && errno == EINTR) continue;
       if (m_deadline.passed()) {
@@ -118,18 +130,21 @@ class shm_set_up {
         for (int r = 1; r < m_ranks; ++r)
           if (!other(r)) text += " " + std::to_string(r);
         if (!m_last_refusal.empty()) text += "; turned away: " + m_last_refusal;
-        refuse_all(text);
         throw timeout_error(text);
       }
-      for (std::size_t i = silent.size(); i-- > 0;) {
+      for (std::size_t i = m_silent.size(); i-- > 0;) {
         if (events[i + 1].revents == 0) continue;
-        missing -= introduce(silent[i]);
-        silent.erase(silent.begin() + static_cast<std::ptrdiff_t>(i));
+        missing -= introduce(m_silent[i]);
+        m_silent.erase(m_silent.begin() + static_cast<std::ptrdiff_t>(i));
       }
       if (events[0].revents != 0) {
         constexpr std::size_t most_silent = 1024;
         local_socket caller = door.accept();
-        if (caller && silent.size() < most_silent) silent.push_back(std::move(caller));
+        const int number = caller ? 0 : errno;
+        if (number == EMFILE || number == ENFILE)
+          throw system_error(who() + "a connection from another rank was refused: " + std::strerror(number) +
+                             "; raise the limit on open files (ulimit -n), rank 0 needs one a rank");
+        if (caller && m_silent.size() < most_silent) m_silent.push_back(std::move(caller));
       }
     }
   }
@@ -153,34 +168,72 @@ class shm_set_up {
       why = "a rank " + std::to_string(hello.rank);
     else if (other(hello.rank))
       why = "a second rank " + std::to_string(hello.rank) + "; are there two jobs of this name?";
-    else if (hello.checking != static_cast<std::uint32_t>(m_options.checking) ||
-             hello.region_bytes != m_segments->region_bytes() || hello.shared_bytes != m_segments->shared_bytes())
-      why = "a rank " + std::to_string(hello.rank) + " with other options";
+    else if (const std::string difference = other_options(hello); !difference.empty())
+      why = "a rank " + std::to_string(hello.rank) + " with other options: " + difference;
     if (why.empty()) {
+      // Whoever gives up first does so with a word from here about who is missing.
+      m_deadline.no_later_than(hello.nanoseconds_left);
       m_others[static_cast<std::size_t>(hello.rank)] = std::move(caller);
       return 1;
     }
     m_last_refusal = why;
     message refusal = about(kind::refused);
-    refusal.say("rank 0 of \"" + m_name + "\" has turned this process away as " + why);
+    refusal.why = reason::usage;
+    refusal.say("toroid: shm::make_communicator(\"" + m_name + "\"): rank 0 has turned this process away as " + why);
     caller.send(refusal);
     return 0;
   }
 
+  std::string other_options(const message& hello) const {
+    const message mine = about(kind::hello);
+    const auto differ = [](const char* option, std::uint64_t theirs, std::uint64_t ours) {
+      return std::string(option) + " of " + std::to_string(theirs) + " where rank 0 has " + std::to_string(ours);
+    };
+    if (hello.checking != mine.checking) return differ("checking", hello.checking, mine.checking);
+    if (hello.region_bytes != mine.region_bytes) return differ("region_bytes", hello.region_bytes, mine.region_bytes);
+    if (hello.shared_bytes != mine.shared_bytes) return differ("shared_bytes", hello.shared_bytes, mine.shared_bytes);
+    if (hello.in_directory != mine.in_directory)
+      return std::string(hello.in_directory != 0 ? "a" : "no") + " directory where rank 0 has " +
+             (mine.in_directory != 0 ? "one" : "none");
+    return {};
+  }
+
   void await_ready(int rank) {
     const message m = await(other(rank), "rank " + std::to_string(rank));
-    if (m.what == kind::refused) throw system_error(m.text);
+    if (m.what == kind::refused) throw_refusal(m);
     if (m.what != kind::ready) lost(rank);
   }
 
-  void refuse_all(const std::string& text) noexcept {
+  void refuse_all(local_socket& door, const error& e) noexcept {
     message refusal = about(kind::refused);
-    refusal.say(text);
+    refusal.why = dynamic_cast<const timeout_error*>(&e) != nullptr ? reason::timeout
+                  : dynamic_cast<const peer_lost*>(&e) != nullptr   ? reason::lost
+                                                                    : reason::system;
+    refusal.say(e.what());
     for (local_socket& s : m_others)
       if (s) s.send(refusal);
+    m_others.clear();  // so that there are descriptors for those at the door
+    turn_away_waiting(door, refusal);
   }
 
-  [[noreturn]] void lost(int rank) const {
+  /// Tells those that have not spoken yet, or wait to be let in.
+  void turn_away_waiting(local_socket& door, const message& refusal) noexcept {
+    for (local_socket& s : m_silent) s.send(refusal);
+    m_silent.clear();
+    if (!door) return;
+    for (int turned_away = 0; turned_away < 4096; ++turned_away) {
+      local_socket caller = door.accept();
+      if (!caller) break;
+      caller.send(refusal);
+    }
+  }
+
+  [[noreturn]] void lost(int rank) {
+    message last_word;
+    transport::file_descriptor unexpected;
+    local_socket& theirs = other(rank);
+    if (theirs.receive(last_word, unexpected) == local_socket::outcome::message && last_word.what == kind::refused)
+      throw_refusal(last_word);
     throw peer_lost(who() + "rank " + std::to_string(rank) + " went away during set-up");
   }
   local_socket& other(int rank) noexcept { return m_others[static_cast<std::size_t>(rank)]; }
@@ -190,48 +243,62 @@ class shm_set_up {
   void join() {
     local_socket rank0 = find_rank0();
     if (!rank0.other_end().same_user) throw system_error(who() + "rank 0's name is held by another user's process");
-    if (!rank0.send(about(kind::hello))) lost(0);
+    rank0.send(about(kind::hello));  // if it has gone, it may have left a word
+    m_deadline.extend(grace);
     try {
       for (int r = 0; r < m_ranks; ++r) {
         transport::file_descriptor file;
         const message m = await(rank0, "rank 0", &file);
         if (m.what == kind::refused) throw_refusal(m);
-        if (m.what != kind::segment || m.rank != r || !file) lost(0);
+        if (m.what != kind::segment || m.rank != r || !file) lost_rank0();
         transport::memory_segment& segment = m_segments->receive(std::move(file), m_options.directory);
         if (r != m_rank) segment.close_file();
       }
     } catch (const system_error& e) {
       message refusal = about(kind::refused);
-      refusal.say("rank " + std::to_string(m_rank) + ": " + e.what());
+      refusal.say("toroid: shm::make_communicator(\"" + m_name + "\"): rank " + std::to_string(m_rank) +
+                  " has failed: " + e.what());
       rank0.send(refusal);
       throw;
     }
     rank0.send(about(kind::ready));
     const message m = await(rank0, "rank 0");
     if (m.what == kind::refused) throw_refusal(m);
-    if (m.what != kind::go) lost(0);
+    if (m.what != kind::go) lost_rank0();
   }
+
+  [[noreturn]] void lost_rank0() const { throw peer_lost(who() + "rank 0 went away during set-up"); }
 
   /// Connects to rank 0, which may not have started yet.
   local_socket find_rank0() {
     constexpr std::int64_t patience = 1'000'000'000;  // rank 0 takes the name a moment before it listens
     std::int64_t taken_since = 0;
+    local_socket owner;  // connected to whoever holds the name; once, since each attempt stays with it
     while (true) {
       local_socket socket = local_socket::make();
       const int number = socket.connect_to(abstract_name("set-up"));
       if (number == 0) return socket;
       if (number != ECONNREFUSED && number != EAGAIN)
         throw system_error(who() + "connecting to rank 0 was refused: " + std::strerror(number));
-      local_socket probe = local_socket::make();
-      if (number == ECONNREFUSED && probe.connect_to(abstract_name("live")) == 0) {
-        const std::int64_t now = transport::detail::monotonic_nanoseconds();
-        if (taken_since == 0) taken_since = now;
-        if (now - taken_since > patience)
-          throw system_error(who() + "a live job (process " + std::to_string(probe.other_end().process) +
-                             ") has this name and is complete; end it, or choose another");
-      } else {
+      if (owner && owner.hung_up()) {
+        owner = local_socket();
         taken_since = 0;
       }
+      bool taken = static_cast<bool>(owner);
+      if (!taken) {
+        local_socket probe = local_socket::make();
+        const int status = probe.connect_to(abstract_name("live"));
+        taken = status == 0 || status == EAGAIN;
+        if (status == 0) owner = std::move(probe);
+      }
+      if (!taken || number == EAGAIN)
+        taken_since = 0;
+      else if (taken_since == 0)
+        taken_since = transport::detail::monotonic_nanoseconds();
+      if (taken_since != 0 && transport::detail::monotonic_nanoseconds() - taken_since > patience)
+        throw system_error(who() + "a live job" +
+                           (owner ? " (" + description(owner.other_end()) + ")" : std::string()) +
+                           " has this name and is complete; end it, or choose another");
       if (m_deadline.passed())
         throw timeout_error(who() + "rank 0 did not come within " +
                             std::to_string(m_options.timeout.count() / 1'000'000) + " ms");
@@ -240,10 +307,16 @@ class shm_set_up {
   }
 
   [[noreturn]] static void throw_refusal(const message& m) {
-    const std::string text = m.text;
-    if (text.find("not all ranks came") != std::string::npos) throw timeout_error(text);
-    if (text.find("went away") != std::string::npos) throw peer_lost(text);
-    throw system_error(text);
+    switch (m.why) {
+      case reason::usage:
+        throw usage_error(m.text);
+      case reason::timeout:
+        throw timeout_error(m.text);
+      case reason::lost:
+        throw peer_lost(m.text);
+      default:
+        throw system_error(m.text);
+    }
   }
 
   // Both.
@@ -258,6 +331,9 @@ class shm_set_up {
           return m;
         case local_socket::outcome::nothing_yet:
           break;
+        case local_socket::outcome::no_descriptor:
+          throw system_error(who() +
+                             "a segment's descriptor could not be taken; raise the limit on open files (ulimit -n)");
         default:
           throw peer_lost(who() + whom + " went away during set-up");
       }
@@ -274,7 +350,9 @@ class shm_set_up {
   options m_options;
   set_up_deadline m_deadline;
   std::shared_ptr<transport::shm::segments> m_segments;
-  std::vector<local_socket> m_others;  ///< rank 0's
+  static constexpr std::int64_t grace = 1'000'000'000;  ///< for rank 0 to say why it gives up
+  std::vector<local_socket> m_others;                   ///< rank 0's
+  std::vector<local_socket> m_silent;                   ///< rank 0's: connected, but have said nothing yet
   std::string m_last_refusal;
   local_socket m_holder;  ///< rank 0's: keeps the name taken
 };
@@ -293,12 +371,11 @@ namespace shm {
 /// @param name    1 to 64 characters, without null characters
 /// @param rank    this process's rank, in [0, ranks); each rank once
 /// @param ranks   number of ranks, the same in all processes
-/// @param chosen  the same in all processes; `timeout` bounds the set-up too
+/// @param chosen  the same in all processes, but for the place of a directory; `timeout` bounds the set-up too
 /// @return the communicator, once all ranks have theirs
-/// @throws usage_error  for a wrong argument; system_error if the name is taken or memory or descriptors are refused,
-/// on
-///         all ranks; timeout_error if not all ranks come in time, naming those missing; peer_lost if one dies
-///         meanwhile. Nothing is left behind.
+/// @throws usage_error  for a wrong argument, or one that differs from rank 0's; system_error if the name is taken or
+///         memory or descriptors are refused, on all ranks; timeout_error if not all ranks come in time, naming those
+///         missing and, on rank 0, whom it has turned away; peer_lost if one dies meanwhile. Nothing is left behind.
 ///
 /// Cost: two local sockets a rank during set-up, one on rank 0 afterwards; options.region_bytes times 4 of memory a
 /// rank. Collective.

@@ -25,8 +25,6 @@ class mapped_endpoint {
     mailbox* box = nullptr;
     std::byte* regions = nullptr;  ///< region_count hand-over regions, one after the other
   };
-  /// Sleeps on a doorbell; returns what futex_wait does. Replaceable so that tests can interrupt it.
-  using sleep_function = int (*)(const std::atomic<std::uint32_t>&, std::uint32_t, std::int64_t) noexcept;
 
   mapped_endpoint(int rank, std::vector<peer_memory> peers, std::size_t region_bytes, group_state& group, waiting how,
                   detail::expedited scope)
@@ -73,8 +71,11 @@ class mapped_endpoint {
     wait_long(peer, flag, value, context, detail::futex_wait);
   }
 
-  /// wait() with another way to sleep.
-  void wait_with(sleep_function sleep, int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value,
+  /// wait() with another way to sleep, so that tests can interrupt it.
+  ///
+  /// @tparam Sleep  sleeps on a doorbell: takes and returns what futex_wait does
+  template <class Sleep>
+  void wait_with(Sleep sleep, int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value,
                  const wait_context& context) {
     if (!spin(flag, value)) wait_long(peer, flag, value, context, sleep);
   }
@@ -158,14 +159,17 @@ class mapped_endpoint {
     return true;
   }
 
+  template <class Sleep>
   [[gnu::noinline, gnu::cold]] void wait_long(int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value,
-                                              const wait_context& context, sleep_function sleep) {
+                                              const wait_context& context, Sleep sleep) {
+    const std::int64_t began = detail::monotonic_nanoseconds();
+    constexpr std::int64_t longest_yielding = 5'000'000;  // on a busy machine a yield may take milliseconds
     for (int i = 0; i < m_waiting.yields; ++i) {
       sched_yield();
       if (flag.load(std::memory_order_acquire) >= value) return;
+      if (i % 8 == 7 && detail::monotonic_nanoseconds() - began > longest_yielding) break;
     }
     constexpr std::int64_t slice = 100'000'000;  // a lost peer is noticed at least this often
-    const std::int64_t began = detail::monotonic_nanoseconds();
     mailbox& mine = box(m_rank);
     bool quiet = false;  // a whole slice without a ring: time to look after the peers
     while (true) {
@@ -218,7 +222,24 @@ class mapped_endpoint {
       text += " rank " + std::to_string(r);
       all_in = false;
     }
-    return all_in ? text + " none" : text;
+    return all_in ? text + " none" + who_is_behind() : text;
+  }
+
+  /// Ranks wait for each other in chains, and the first to lose patience need not be the one beside the culprit: that
+  /// is who has done fewest steps, as all can see them.
+  std::string who_is_behind() const {
+    const auto steps = [this](int r) { return box(r).progress.load(std::memory_order_acquire); };
+    std::uint64_t least = steps(0), most = least;
+    for (int r = 1; r < size(); ++r) {
+      const std::uint64_t done = steps(r);
+      least = done < least ? done : least;
+      most = done > most ? done : most;
+    }
+    if (least == most) return {};
+    std::string text = "; furthest behind:";
+    for (int r = 0; r < size(); ++r)
+      if (steps(r) == least) text += " rank " + std::to_string(r);
+    return text;
   }
 
   int m_rank;

@@ -56,6 +56,11 @@ class memory_segment {
     } else {
       m_file = file_descriptor(::open(m_directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
       if (!m_file) refuse("creating a nameless file", bytes, "give a directory of a tmpfs that this user may write to");
+      // Disks cannot promise that a mapped page can be had when it is touched. What has seals is memory.
+      if (::fcntl(m_file.get(), F_GET_SEALS) < 0) {
+        errno = EOPNOTSUPP;
+        refuse("a memory file", bytes, "give a directory of a tmpfs that this user may write to");
+      }
     }
     rlimit limit{};
     if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < m_bytes) {

@@ -165,43 +165,72 @@ class shm : public mapped_endpoint {
 
   /// Settled by reading a number from each peer's ordinary memory, once all have told where theirs stands: neither
   /// permissions nor namespaces need be guessed.
-  bool can_pull() noexcept {
-    if (m_pulls == unknown) prove_pulling();
+  bool can_pull() noexcept { return can_pull_with(read_process); }
+  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to, const wait_context& context) {
+    pull_with(read_process, rank, address, bytes, to, context);
+  }
+
+  /// can_pull() and pull() with another way to read, so that tests can make it fail.
+  ///
+  /// @tparam Read  takes and returns what read_process does
+  template <class Read>
+  bool can_pull_with(Read&& read) noexcept {
+    if (m_pulls == unknown) prove_pulling(read);
     return m_pulls == proven;
   }
-  void pull(int rank, std::uint64_t address, std::size_t bytes, std::byte* to, const wait_context& context) {
-    const int number = read_peer(rank, address, bytes, to);
-    if (number == 0) return;
-    const std::string text = "reading " + std::to_string(bytes) + " bytes of rank " + std::to_string(rank) +
-                             "'s memory failed: " + std::strerror(number);
-    // What could be read before cannot be read any more: its process has ended, or is ending.
-    if (number == ESRCH || number == EFAULT || broken()) throw_lost(rank, context, text);
-    throw system_error(describe(context) + ": " + text);
+  template <class Read>
+  void pull_with(Read&& read, int rank, std::uint64_t address, std::size_t bytes, std::byte* to,
+                 const wait_context& context) {
+    const int number = read_peer(read, rank, address, bytes, to);
+    if (number == 0) [[likely]]
+      return;
+    pull_failed(number, rank, bytes, context);
+  }
+
+  /// Reads from a process's memory.
+  /// @return bytes read, which may be fewer than asked for; or -1, and the reason in errno
+  static ssize_t read_process(std::int32_t process, std::byte* to, std::uint64_t address, std::size_t bytes) noexcept {
+    const iovec here{to, bytes};
+    const iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes};
+    return ::process_vm_readv(process, &here, 1, &there, 1, 0);
   }
 
  private:
   enum pulling { unknown, proven, refused };
 
-  void prove_pulling() noexcept {
+  [[noreturn, gnu::noinline, gnu::cold]] void pull_failed(int number, int rank, std::size_t bytes,
+                                                          const wait_context& context) {
+    const std::string text = "reading " + std::to_string(bytes) + " bytes of rank " + std::to_string(rank) +
+                             "'s memory failed: " + std::strerror(number);
+    // What could be read before cannot be read any more: its process has ended, or is ending.
+    if (number == ESRCH || number == EFAULT || broken()) throw_lost(rank, context, text);
+    const int self = this->rank();
+    break_group(failure::lost, self, "rank " + std::to_string(self) + " reports: " + text);  // so that peers know why
+    throw system_error(describe(context) + ": " + text);
+  }
+
+  template <class Read>
+  void prove_pulling(Read& read) noexcept {
     for (int r = 0; r < size(); ++r) {
       const mailbox& peer = box(r);
       if (r == rank()) continue;
       if (peer.owner_known.load(std::memory_order_acquire) == 0) return;  // not yet
-      std::uint64_t read = 0;
+      std::uint64_t number = 0;
       if (peer.owner.process_space != box(rank()).owner.process_space ||
-          read_peer(r, peer.nonce_address, sizeof read, reinterpret_cast<std::byte*>(&read)) != 0 ||
-          read != peer.nonce) {
+          read_peer(read, r, peer.nonce_address, sizeof number, reinterpret_cast<std::byte*>(&number)) != 0 ||
+          number != peer.nonce) {
         m_pulls = refused;
         return;
       }
     }
     m_pulls = proven;
   }
-  int read_peer(int rank, std::uint64_t address, std::size_t bytes, std::byte* to) const noexcept {
+  /// @return 0, or the error number
+  template <class Read>
+  [[gnu::noinline]] int read_peer(Read& read, int rank, std::uint64_t address, std::size_t bytes,
+                                  std::byte* to) const noexcept {
     while (bytes > 0) {
-      iovec here{to, bytes};
-      iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes};
-      const ssize_t got = ::process_vm_readv(box(rank).owner.process, &here, 1, &there, 1, 0);
+      const ssize_t got = read(box(rank).owner.process, to, address, bytes);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return got < 0 ? errno : EIO;
       to += got;
