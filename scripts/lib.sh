@@ -52,3 +52,24 @@ build() {
   say "Building the preset $preset${1:+: $*}"
   cmake --build --preset "$preset" ${1:+--target "$@"}
 }
+
+# run_tests PRESET [ARGUMENTS OF ctest...]: run tests, then count what was skipped inside tests that passed, with the
+# reasons, and repeat ctest's closing lines, so that they come last.
+run_tests() {
+  local preset=$1 output status=0
+  shift
+  output=$(mktemp)
+  ctest --preset "$preset" "$@" 2>&1 | tee "$output" || status=${PIPESTATUS[0]}
+  local skips
+  skips=$(grep -h '^ *skipped' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null | sed 's/^ *//' || true)
+  if [ -z "$skips" ]; then
+    say "Skipped within tests: 0"
+  else
+    say "Skipped within tests: $(wc -l <<<"$skips")"
+    sort <<<"$skips" | uniq -c
+  fi
+  echo
+  sed -n '/tests passed, .* failed out of/,$p' "$output"
+  rm -f "$output"
+  return "$status"
+}

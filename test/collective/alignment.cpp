@@ -88,7 +88,7 @@ void anywhere(Comm& comm) {
 
 TEST_CASE("Buffers of any alignment are summed, each rank's another", "[alignment]") {
   for (const int ranks : {2, 4}) {
-    support::run_threads(ranks, [](auto& comm) {
+    support::run_both(ranks, [](auto& comm) {
       anywhere<toroid::bfloat16>(comm);
       anywhere<float>(comm);
       anywhere<double>(comm);

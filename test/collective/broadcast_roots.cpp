@@ -2,12 +2,13 @@
 #include "support/catch.hpp"
 #include "support/demand.hpp"
 #include "support/launch.hpp"
+#include "support/memory.hpp"
 
 #include <toroid/collective/broadcast.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace {
 
@@ -19,10 +20,14 @@ template <class Comm, class Algorithm>
 void broadcast_from_all(Comm& comm, const Algorithm& how) {
   const std::size_t p = static_cast<std::size_t>(comm.size());
   for (const std::size_t count : {std::size_t{1}, p - 1, p, p + 1, std::size_t{1000}, std::size_t{65'537}}) {
-    std::vector<std::uint8_t> bytes(count);
+    const support::fenced_memory memory(support::room_for(count, 1));
     for (int root = 0; root < comm.size(); ++root) {
+      const auto where = root % 2 == 0 ? support::placement::at_an_odd_byte : support::placement::at_the_back;
+      const support::guarded_bytes guarded(memory.bytes(), count, 1, where, 1 + static_cast<std::size_t>(comm.rank()));
+      const std::span<std::uint8_t> bytes(reinterpret_cast<std::uint8_t*>(guarded.data()), count);
       for (std::size_t i = 0; i < count; ++i) bytes[i] = comm.rank() == root ? byte_of(i, root) : std::uint8_t{255};
       toroid::broadcast(comm, bytes, root, how);
+      guarded.check_guards("broadcast");
       for (std::size_t i = 0; i < count; ++i)
         support::demand(bytes[i] == byte_of(i, root), "byte ", i, " of ", count, " from ", root, " is ", int{bytes[i]});
     }
@@ -34,6 +39,7 @@ void broadcast_from_all(Comm& comm, const Algorithm& how) {
 TEST_CASE("Every root can broadcast to any number of ranks", "[broadcast]") {
   for (const int ranks : {3, 5, 6, 7, 9, 11, 13})
     support::run_both(ranks, [](auto& comm) {
+      broadcast_from_all(comm, toroid::automatic{});
       broadcast_from_all(comm, toroid::direct{});
       broadcast_from_all(comm, toroid::ring{});
       broadcast_from_all(comm, toroid::ring{.segment_bytes = 4096});

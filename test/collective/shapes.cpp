@@ -77,11 +77,22 @@ TEST_CASE("Vectors with fewer elements than ranks are reduced", "[shapes]") {
   }
 }
 
+TEST_CASE("Every collective knows vectors with fewer elements than ranks", "[shapes]") {
+  for (const int ranks : {2, 3, 5, 7, 8}) {
+    on_both(ranks, {}, [](group_end& end) {
+      std::vector<std::size_t> counts;
+      for (std::size_t count = 1; count <= static_cast<std::size_t>(end.size()) + 1; ++count) counts.push_back(count);
+      check(end, memory_kind::mixed, counts, all_choices(), extent::brief);
+    });
+  }
+}
+
 TEST_CASE("Blocks of unequal length stay inside the buffers", "[shapes]") {
   const std::pair<int, std::size_t> shapes[] = {{6, 8}, {4, 6}, {5, 7}, {7, 8}, {8, 9}, {3, 100'003}};
   for (const auto& [ranks, count] : shapes)
     on_both(ranks, {}, [count = count](group_end& end) {
-      check(end, memory_kind::ordinary, {count}, all_choices(), extent::brief);
+      for (const memory_kind where : {memory_kind::ordinary, memory_kind::shared})
+        check(end, where, {count}, all_choices(), extent::brief);
     });
 }
 
@@ -100,9 +111,9 @@ TEST_CASE("Counts that ranks do not divide are reduced to the last element", "[s
 
 TEST_CASE("Long vectors are reduced to the last element by many ranks", "[shapes][slow]") {
   const auto sum = [](group_end& end) {
-    for (const choice& how : {choice{choice::kind::automatic, 0}, choice{choice::kind::ring, 0}})
+    using kind = choice::kind;
+    for (const choice& how : {choice{kind::automatic}, choice{kind::ring}, choice{kind::direct, 1 << 18}})
       sum_of_ranks(end, 10'556'587, how);
   };
-  on_both(4, {}, sum);
-  on_threads(8, {}, sum);
+  for (const int ranks : {3, 4, 8}) on_both(ranks, {}, sum);
 }

@@ -797,6 +797,10 @@ TEST_CASE("32 ranks work with 64 descriptors each, for root and for others", "[n
 }
 
 TEST_CASE("Too few descriptors on a rank give an error with the remedy to all", "[named]") {
+  if (support::address_sanitizer) {
+    WARN("skipped: the undefined-behaviour sanitizer needs descriptors itself to look at an error's type");
+    return;
+  }
   for (const int short_of_them : {0, 3}) {
     const support::watchdog guard(support::patience);
     const std::string name = fresh_name("descriptors");
