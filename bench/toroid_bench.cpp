@@ -102,9 +102,15 @@ CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help
   group(add_words<algorithm>(
             sub, "--algorithm", "how it is done", [&s](algorithm value) { s.algorithm = value; }, s.algorithm),
         "Call");
-  group(sub.add_option("--segment-bytes", a.segment_bytes, "segments of --algorithm direct or ring")
+  group(sub.add_option("--segment-bytes", a.segment_bytes, "segments of every --algorithm but automatic")
             ->transform(CLI::AsSizeValue(false)),
         "Call");
+  if (kind == collective::all_reduce) {
+    group(sub.add_option("--rows", s.rows, "of the grid of --algorithm torus_2d; by default nearest to a square")
+              ->check(CLI::Range(1, 4096)),
+          "Call");
+    group(sub.add_option("--columns", s.columns, "likewise")->check(CLI::Range(1, 4096)), "Call");
+  }
   group(add_words<element>(
             sub, "--type", "type of an element", [&s](element value) { s.element = value; }, s.element),
         "Call");

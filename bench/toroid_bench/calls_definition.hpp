@@ -27,16 +27,31 @@ Algorithm made_from(const settings& what) {
   Algorithm algorithm{};
   if constexpr (requires { algorithm.segment_bytes; })
     if (what.segment_bytes) algorithm.segment_bytes = *what.segment_bytes;
+  if constexpr (std::is_same_v<Algorithm, toroid::torus_2d>) {
+    algorithm.rows = what.rows;
+    algorithm.columns = what.columns;
+  }
   return algorithm;
 }
 
+template <class Algorithm>
+inline constexpr bool in_two_halves =
+    !std::is_same_v<Algorithm, toroid::tree> && !std::is_same_v<Algorithm, toroid::torus_2d>;
+template <class Algorithm>
+inline constexpr bool in_one_pass =
+    std::is_same_v<Algorithm, toroid::automatic> || std::is_same_v<Algorithm, toroid::direct>;
+
 template <class T, class Communicator, class Algorithm, class Op>
 calls<Communicator> reducing(const settings& what) {
-  if (what.collective == collective::reduce_scatter)
-    return {nullptr, [](Communicator& comm, const settings& s, const std::byte* in, std::byte* out, std::size_t count) {
-              const std::size_t own = toroid::block_of(count, comm.size(), comm.rank()).count;
-              toroid::reduce_scatter(comm, input<T>(in, count), result<T>(out, own), Op{}, made_from<Algorithm>(s));
-            }};
+  if (what.collective == collective::reduce_scatter) {
+    if constexpr (in_two_halves<Algorithm>)
+      return {nullptr,
+              [](Communicator& comm, const settings& s, const std::byte* in, std::byte* out, std::size_t count) {
+                const std::size_t own = toroid::block_of(count, comm.size(), comm.rank()).count;
+                toroid::reduce_scatter(comm, input<T>(in, count), result<T>(out, own), Op{}, made_from<Algorithm>(s));
+              }};
+    return {};
+  }
   return {[](Communicator& comm, const settings& s, const std::byte*, std::byte* out, std::size_t count) {
             toroid::all_reduce(comm, result<T>(out, count), Op{}, made_from<Algorithm>(s));
           },
@@ -47,18 +62,23 @@ calls<Communicator> reducing(const settings& what) {
 
 template <class T, class Communicator, class Algorithm>
 calls<Communicator> moving(const settings& what) {
-  if (what.collective == collective::broadcast)
+  if (what.collective == collective::broadcast) {
+    if constexpr (!std::is_same_v<Algorithm, toroid::halving_doubling> && !std::is_same_v<Algorithm, toroid::torus_2d>)
+      return {[](Communicator& comm, const settings& s, const std::byte*, std::byte* out, std::size_t count) {
+                toroid::broadcast(comm, result<T>(out, count), s.root, made_from<Algorithm>(s));
+              },
+              nullptr};
+    return {};
+  }
+  if constexpr (in_two_halves<Algorithm>)
     return {[](Communicator& comm, const settings& s, const std::byte*, std::byte* out, std::size_t count) {
-              toroid::broadcast(comm, result<T>(out, count), s.root, made_from<Algorithm>(s));
+              toroid::all_gather(comm, result<T>(out, count), made_from<Algorithm>(s));
             },
-            nullptr};
-  return {[](Communicator& comm, const settings& s, const std::byte*, std::byte* out, std::size_t count) {
-            toroid::all_gather(comm, result<T>(out, count), made_from<Algorithm>(s));
-          },
-          [](Communicator& comm, const settings& s, const std::byte* in, std::byte* out, std::size_t count) {
-            const std::size_t own = toroid::block_of(count, comm.size(), comm.rank()).count;
-            toroid::all_gather(comm, input<T>(in, own), result<T>(out, count), made_from<Algorithm>(s));
-          }};
+            [](Communicator& comm, const settings& s, const std::byte* in, std::byte* out, std::size_t count) {
+              const std::size_t own = toroid::block_of(count, comm.size(), comm.rank()).count;
+              toroid::all_gather(comm, input<T>(in, own), result<T>(out, count), made_from<Algorithm>(s));
+            }};
+  return {};
 }
 
 template <class T, class Communicator, class Algorithm>
@@ -74,7 +94,7 @@ calls<Communicator> with_algorithm(const settings& what) {
     case reduction::maximum:
       return reducing<T, Communicator, Algorithm, toroid::maximum>(what);
     case reduction::average:
-      if constexpr (std::floating_point<T> || !std::is_same_v<Algorithm, toroid::ring>)
+      if constexpr (std::floating_point<T> || in_one_pass<Algorithm>)
         return reducing<T, Communicator, Algorithm, toroid::average>(what);
       break;
     case reduction::bit_and:
@@ -103,6 +123,12 @@ calls<Communicator> over(const settings& what) {
       return with_algorithm<T, Communicator, toroid::direct>(what);
     case algorithm::ring:
       return with_algorithm<T, Communicator, toroid::ring>(what);
+    case algorithm::halving_doubling:
+      return with_algorithm<T, Communicator, toroid::halving_doubling>(what);
+    case algorithm::tree:
+      return with_algorithm<T, Communicator, toroid::tree>(what);
+    case algorithm::torus_2d:
+      return with_algorithm<T, Communicator, toroid::torus_2d>(what);
   }
   return {};
 }

@@ -28,6 +28,15 @@ std::size_t size_of(element type) {
 
 bool is_integer(element type) { return type < element::float16; }
 
+namespace {
+
+bool offers(collective kind, algorithm by) {
+  if (by <= algorithm::ring || kind == collective::all_reduce) return true;
+  return kind == collective::broadcast ? by == algorithm::tree : by == algorithm::halving_doubling;
+}
+
+}  // namespace
+
 std::string refusal(const settings& s) {
   if ((s.launch == launch::threads) != (s.transport == transport::threads))
     return fmt::format(
@@ -36,8 +45,16 @@ std::string refusal(const settings& s) {
         word(s.launch), word(s.transport));
   if (s.ranks < 1) return fmt::format("--ranks {}: at least one is needed", s.ranks);
   if (s.segment_bytes && s.algorithm == algorithm::automatic)
-    return "--segment-bytes needs --algorithm direct or ring: automatic chooses its own";
+    return "--segment-bytes needs another --algorithm: automatic chooses its own";
+  if ((s.rows != 0 || s.columns != 0) && s.algorithm != algorithm::torus_2d)
+    return "--rows and --columns are for --algorithm torus_2d";
+  const bool fits = s.rows == 0      ? s.columns == 0 || s.ranks % s.columns == 0
+                    : s.columns == 0 ? s.ranks % s.rows == 0
+                                     : s.rows * s.columns == s.ranks;
+  if (!fits) return fmt::format("--rows {} and --columns {} do not fit {} ranks", s.rows, s.columns, s.ranks);
   if (!s.has_data()) return {};
+  if (!offers(s.collective, s.algorithm))
+    return fmt::format("{} is not done by --algorithm {}", word(s.collective), word(s.algorithm));
 
   const std::size_t width = size_of(s.element);
   for (const std::size_t bytes : s.sizes)
@@ -53,9 +70,9 @@ std::string refusal(const settings& s) {
   if (bitwise && !is_integer(s.element))
     return fmt::format("--op {} is for integers, not for {}", word(s.reduction), word(s.element));
   const bool wide = s.element == element::float32 || s.element == element::float64;
-  if (s.reduction == reduction::average && s.algorithm == algorithm::ring && !wide)
-    return fmt::format("--op average of {} is not exact over --algorithm ring; use direct or automatic",
-                       word(s.element));
+  if (s.reduction == reduction::average && s.algorithm >= algorithm::ring && !wide)
+    return fmt::format("--op average of {} is not exact over --algorithm {}; use direct or automatic", word(s.element),
+                       word(s.algorithm));
   if (!exact(s))
     return fmt::format("--op {} over {} ranks has no exact value in {} to check against", word(s.reduction), s.ranks,
                        word(s.element));

@@ -13,7 +13,7 @@ enum class collective { all_reduce, reduce_scatter, all_gather, broadcast, barri
 enum class launch { threads, processes };
 enum class transport { threads, shm };
 enum class memory { ordinary, shared };
-enum class algorithm { automatic, direct, ring };
+enum class algorithm { automatic, direct, ring, halving_doubling, tree, torus_2d };
 enum class element {
   int8,
   uint8,
@@ -54,7 +54,8 @@ inline constexpr auto words<transport> = std::to_array<std::string_view>({"threa
 template <>
 inline constexpr auto words<memory> = std::to_array<std::string_view>({"private", "shared"});
 template <>
-inline constexpr auto words<algorithm> = std::to_array<std::string_view>({"automatic", "direct", "ring"});
+inline constexpr auto words<algorithm> = std::to_array<std::string_view>({"automatic", "direct", "ring",
+                                                                          "halving_doubling", "tree", "torus_2d"});
 template <>
 inline constexpr auto words<element> = std::to_array<std::string_view>({"int8", "uint8", "int32", "uint32", "int64",
                                                                         "uint64", "float16", "bfloat16", "float",
@@ -69,6 +70,7 @@ template <>
 inline constexpr auto words<checking> = std::to_array<std::string_view>({"none", "calls"});
 
 static_assert(words<collective>.size() == std::size_t(collective::barrier) + 1);
+static_assert(words<algorithm>.size() == std::size_t(algorithm::torus_2d) + 1);
 static_assert(words<element>.size() == std::size_t(element::float64) + 1);
 static_assert(words<reduction>.size() == std::size_t(reduction::logical_or) + 1);
 
@@ -86,6 +88,8 @@ struct settings {
   bench::memory memory = memory::ordinary;
   bench::algorithm algorithm = algorithm::automatic;
   std::optional<std::size_t> segment_bytes;  ///< the algorithm's own choice unless given
+  int rows = 0;                              ///< of torus_2d; zero: chosen
+  int columns = 0;                           ///< likewise
   bench::element element = element::float32;
   bench::reduction reduction = reduction::sum;
   int root = 0;

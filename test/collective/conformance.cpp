@@ -23,8 +23,8 @@ using support::guarded_bytes;
 using support::placement;
 
 std::string choice::name() const {
-  const char* const names[] = {"automatic", "direct", "ring"};
-  return names[static_cast<int>(algorithm)] +
+  const char* const names[] = {"automatic", "direct", "ring", "halving_doubling", "tree", "torus_2d"};
+  return names[static_cast<int>(algorithm)] + (rows == 0 ? "" : " of " + std::to_string(rows) + " rows") +
          (segment_bytes == 0 ? "" : " in segments of " + std::to_string(segment_bytes));
 }
 
@@ -32,13 +32,13 @@ namespace {
 
 /// What a rank brings to element `index` in a call. Sums over ranks tell every set of contributions from every other.
 element contribution(int rank, std::size_t index, element call) {
-  return static_cast<element>(100 * index) + 1'000'003 * call + (element{1} << 3 * rank);
+  return static_cast<element>(100 * index) + 1'000'003 * call + (element{1} << 3 * rank % 32);
 }
 
 /// Sum of all contributions, modulo 2^32.
 element total(int ranks, std::size_t index, element call) {
   element of_ranks = 0;
-  for (int r = 0; r < ranks; ++r) of_ranks += element{1} << 3 * r;
+  for (int r = 0; r < ranks; ++r) of_ranks += element{1} << 3 * r % 32;
   return static_cast<element>(ranks) * (static_cast<element>(100 * index) + 1'000'003 * call) + of_ranks;
 }
 
@@ -80,11 +80,12 @@ class runner {
     m_failed = true;
     for (const bool in_place : {false, true}) {
       all_reduce(count, how, in_place);
+      if (!how.scatters()) continue;
       reduce_scatter(count, how, in_place);
       all_gather(count, how, in_place);
     }
     const int some_root = static_cast<int>(m_call % static_cast<element>(m_ranks));
-    for (int root = 0; root < m_ranks; ++root)
+    for (int root = 0; root < m_ranks && how.broadcasts(); ++root)
       if (how_much == extent::whole || root == some_root) broadcast(count, root, how);
     m_failed = false;
   }
@@ -204,10 +205,12 @@ std::vector<std::size_t> edges(group_end& end, const std::vector<choice>& choice
   for (const choice& how : choices) {
     const std::size_t piece = end.plan(longest_inline + 1, how).piece_bytes_staged / sizeof(element);
     if (piece == 0) continue;
+    using kind = choice::kind;
+    const std::size_t blocks = how.algorithm == kind::tree ? 2 : how.algorithm == kind::torus_2d ? 4 * p : p;
     counts.insert({piece - 1, piece, piece + 1});  // of a broadcast
-    counts.insert({piece * p - 1, piece * p, piece * p + 1});
-    counts.insert(2 * piece * p + 1);
-    if (how_much == extent::whole) counts.insert((toroid::transport::region_count + 1) * piece * p - 1);
+    counts.insert({piece * blocks - 1, piece * blocks, piece * blocks + 1});
+    counts.insert(2 * piece * blocks + 1);
+    if (how_much == extent::whole) counts.insert((toroid::transport::region_count + 1) * piece * blocks - 1);
   }
   return {counts.begin(), counts.end()};
 }
@@ -233,6 +236,12 @@ std::vector<choice> all_choices() {
   return {{kind::automatic, 0}, {kind::direct, 0}, {kind::direct, 256}, {kind::ring, 0}, {kind::ring, 256}};
 }
 
+std::vector<choice> many_rank_choices() {
+  using kind = choice::kind;
+  return {{kind::halving_doubling, 0}, {kind::halving_doubling, 256}, {kind::tree, 0},
+          {kind::tree, 256},           {kind::torus_2d, 0},           {kind::torus_2d, 8}};
+}
+
 void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts,
            const std::vector<choice>& choices, extent how_much) {
   runner all(end, where, *std::max_element(counts.begin(), counts.end()));
@@ -240,16 +249,20 @@ void check(group_end& end, memory_kind where, const std::vector<std::size_t>& co
     for (const choice& how : choices) all.check(count, how, how_much);
 }
 
-void check(const launcher& launch, memory_kind where, extent how_much, int ranks) {
+void check(group_end& end, memory_kind where, extent how_much, const std::vector<choice>& choices) {
+  check(end, where, edges(end, choices, how_much), choices, how_much);
+}
+
+void check(const launcher& launch, memory_kind where, extent how_much, int ranks, std::vector<choice> choices) {
   // Small regions bring many pieces and the reuse of regions to short vectors.
   constexpr std::size_t least_region = 4096;
-  std::vector<choice> choices = all_choices();
   if (how_much == extent::whole)  // segments longer than any piece
-    choices.insert(choices.end(), {{choice::kind::direct, 1 << 20}, {choice::kind::ring, 1 << 20}});
+    for (std::size_t i = choices.size(); i-- > 0;)
+      if (choices[i].segment_bytes != 0) choices.push_back({choices[i].algorithm, 1 << 20});
   const support::shared_by_all<std::atomic<int>> arrived;
   launch(ranks, {.region_bytes = least_region}, [&](group_end& end) {
     check_barrier(end, *arrived);
-    check(end, where, edges(end, choices, how_much), choices, how_much);
+    check(end, where, how_much, choices);
   });
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,9 +27,13 @@ using element = std::uint32_t;
 
 /// An algorithm with its options.
 struct choice {
-  enum class kind { automatic, direct, ring } algorithm = kind::automatic;
+  enum class kind { automatic, direct, ring, halving_doubling, tree, torus_2d } algorithm = kind::automatic;
   std::size_t segment_bytes = 0;
+  int rows = 0;  ///< of a torus; zero: chosen
   std::string name() const;
+
+  bool scatters() const { return algorithm <= kind::halving_doubling; }  ///< and gathers
+  bool broadcasts() const { return algorithm <= kind::ring || algorithm == kind::tree; }
 };
 
 /// One rank's end of a group, its type erased, so that the suite itself is compiled once.
@@ -71,13 +76,22 @@ class end_of final : public group_end {
     });
   }
   void reduce_scatter(std::span<const element> in, std::span<element> out, choice how) override {
-    with(how, [&](auto algorithm) { toroid::reduce_scatter(m_comm, in, out, algorithm); });
+    with(
+        how, [&](auto algorithm) requires scatters<decltype(algorithm)> {
+          toroid::reduce_scatter(m_comm, in, out, algorithm);
+        });
   }
   void all_gather(std::span<const element> in, std::span<element> out, choice how) override {
-    with(how, [&](auto algorithm) { toroid::all_gather(m_comm, in, out, algorithm); });
+    with(
+        how, [&](auto algorithm) requires scatters<decltype(algorithm)> {
+          toroid::all_gather(m_comm, in, out, algorithm);
+        });
   }
   void broadcast(std::span<element> buffer, int root, choice how) override {
-    with(how, [&](auto algorithm) { toroid::broadcast(m_comm, buffer, root, algorithm); });
+    with(
+        how, [&](auto algorithm) requires broadcasts<decltype(algorithm)> {
+          toroid::broadcast(m_comm, buffer, root, algorithm);
+        });
   }
   void barrier() override { toroid::barrier(m_comm); }
   std::span<std::byte> allocate(std::size_t bytes) override { return toroid::allocate<std::byte>(m_comm, bytes); }
@@ -95,15 +109,34 @@ class end_of final : public group_end {
   }
 
  private:
+  template <class A>
+  static constexpr bool scatters = !std::is_same_v<A, toroid::tree> && !std::is_same_v<A, toroid::torus_2d>;
+  template <class A>
+  static constexpr bool broadcasts =
+      !std::is_same_v<A, toroid::halving_doubling> && !std::is_same_v<A, toroid::torus_2d>;
+
+  template <class F, class A>
+  static void call(F& f, const A& algorithm) {
+    if constexpr (std::is_invocable_v<F&, const A&>)
+      f(algorithm);
+    else
+      throw toroid::usage_error("the suite asks for a call that does not compile");
+  }
   template <class F>
   static void with(choice how, F f) {
     switch (how.algorithm) {
       case choice::kind::automatic:
-        return f(toroid::automatic{});
+        return call(f, toroid::automatic{});
       case choice::kind::direct:
-        return f(toroid::direct{.segment_bytes = how.segment_bytes});
+        return call(f, toroid::direct{.segment_bytes = how.segment_bytes});
       case choice::kind::ring:
-        return f(toroid::ring{.segment_bytes = how.segment_bytes});
+        return call(f, toroid::ring{.segment_bytes = how.segment_bytes});
+      case choice::kind::halving_doubling:
+        return call(f, toroid::halving_doubling{.segment_bytes = how.segment_bytes});
+      case choice::kind::tree:
+        return call(f, toroid::tree{.segment_bytes = how.segment_bytes});
+      case choice::kind::torus_2d:
+        return call(f, toroid::torus_2d{.rows = how.rows, .segment_bytes = how.segment_bytes});
     }
   }
   Communicator& m_comm;
@@ -133,18 +166,24 @@ inline void on_both(int ranks, const toroid::options& chosen, const std::functio
 /// How much of the product to run.
 enum class extent { whole, brief };
 
+/// The algorithms that every transport is held against, and those that have segments also with short ones.
+std::vector<choice> all_choices();
+/// The same of the algorithms for many ranks, which use whatever a schedule can say.
+std::vector<choice> many_rank_choices();
+
 /// Throws support::check_failed where the transport breaks the contract, or what a call threw.
 void check(const launcher& launch, memory_kind where, extent how_much = extent::whole);
 
-/// The same for one number of ranks.
-void check(const launcher& launch, memory_kind where, extent how_much, int ranks);
+/// The same for one number of ranks, and possibly for other algorithms.
+void check(const launcher& launch, memory_kind where, extent how_much, int ranks,
+           std::vector<choice> choices = all_choices());
 
 /// The same for given counts and algorithms, in a group that runs already; to be called by all ranks.
 void check(group_end& end, memory_kind where, const std::vector<std::size_t>& counts,
            const std::vector<choice>& choices, extent how_much);
 
-/// Each algorithm, and those that have segments also with short ones.
-std::vector<choice> all_choices();
+/// The same for counts around every edge.
+void check(group_end& end, memory_kind where, extent how_much, const std::vector<choice>& choices);
 
 /// For launchers: from a communicator to the suite's view of it.
 inline auto erased(std::function<void(group_end&)> f) {

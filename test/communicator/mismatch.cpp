@@ -96,6 +96,15 @@ TEST_CASE("Ranks that choose different algorithms or segments learn of it", "[mi
         all_reduce(comm, values, ring{.segment_bytes = is_odd ? 512u : 256u}, {}, is_odd ? there : here);
       },
       "segments of 512 bytes", "segments of 256 bytes", "here.cpp:11", "there.cpp:22");
+  // Whether an operator commutes decides which tree it is.
+  disagree(
+      [](auto& comm, bool is_odd) {
+        std::vector<int> values(1000, 1);
+        const auto add = [](int a, int b) { return a + b; };
+        is_odd ? all_reduce(comm, values, add, tree{}, there)
+               : all_reduce(comm, values, commutative(add), tree{}, here);
+      },
+      "tree in order", "a functor, tree at", "here.cpp:11", "there.cpp:22");
 }
 
 TEST_CASE("Ranks that name different roots learn of it", "[mismatch]") {

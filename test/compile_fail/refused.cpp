@@ -121,6 +121,54 @@ void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
   toroid::reduce_scatter(comm, in, out, first, REFUSED(toroid::ring{}, toroid::direct{}));
 }
 
+#elif defined(REFUSE_FUNCTOR_ON_HALVING_DOUBLING)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm) {
+  std::vector<float> values(8);
+  const auto first = [](float a, float) { return a; };
+  toroid::all_reduce(comm, values, first, REFUSED(toroid::halving_doubling{}, toroid::tree{}));
+}
+
+#elif defined(REFUSE_FUNCTOR_ON_HALVING_DOUBLING_OF_REDUCE_SCATTER)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  const auto first = [](float a, float) { return a; };
+  toroid::reduce_scatter(comm, in, out, REFUSED(first, toroid::commutative(first)), toroid::halving_doubling{});
+}
+
+#elif defined(REFUSE_FUNCTOR_ON_TORUS)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm) {
+  std::vector<float> values(8);
+  const auto first = [](float a, float) { return a; };
+  toroid::all_reduce(comm, values, REFUSED(first, toroid::commutative(first)), toroid::torus_2d{.rows = 2});
+}
+
+#elif defined(REFUSE_REDUCE_SCATTER_ON_TREE)
+// expect: toroid: reduce_scatter is done by automatic, direct, ring or halving_doubling
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  toroid::reduce_scatter(comm, in, out, REFUSED(toroid::tree{}, toroid::halving_doubling{}));
+}
+
+#elif defined(REFUSE_ALL_GATHER_ON_TORUS)
+// expect: toroid: all_gather is done by automatic, direct, ring or halving_doubling
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_gather(comm, values, REFUSED(toroid::torus_2d{}, toroid::halving_doubling{}));
+}
+
+#elif defined(REFUSE_BROADCAST_ON_HALVING_DOUBLING)
+// expect: toroid: broadcast is done by automatic, direct, ring or tree
+void call(group& comm, std::vector<float>& values) {
+  toroid::broadcast(comm, values, 0, REFUSED(toroid::halving_doubling{}, toroid::tree{}));
+}
+
+#elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_TREE)
+// expect: toroid: an average of integers or of half types is exact only with toroid::direct
+void call(group& comm) {
+  std::vector<int> values(8);
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(tree, direct){});
+}
+
 #elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_RING)
 // expect: toroid: an average of integers or of half types is exact only with toroid::direct
 void call(group& comm) {

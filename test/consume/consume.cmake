@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D SOURCE=… -D BUILD=… -D WORK=… -D VERSION=… -D GENERATOR=… -D COMPILER=… -P consume.cmake
+# cmake -D SOURCE=… -D BUILD=… -D WORK=… -D VERSION=… -D GENERATOR=… -D COMPILER=… -D MPI=… -P consume.cmake
 set(program "${CMAKE_CURRENT_LIST_DIR}/program")
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
@@ -53,10 +53,16 @@ string(REGEX MATCH "^[0-9]+" major_version "${VERSION}")
 refuse(minor-version "considered but not accepted" -D "WANT_VERSION=${major_version}.999" -D "CMAKE_PREFIX_PATH=${prefix}")
 refuse(unknown-component "component 'torus' is not the name of a component of toroid" -D WANT_COMPONENT=torus
        -D "CMAKE_PREFIX_PATH=${prefix}")
-foreach(component IN ITEMS mpi ucx env device resnet50)
+foreach(component IN ITEMS ucx env device resnet50)
   refuse(component-${component} "component '${component}' is not in this version (${VERSION}) of toroid" -D
          WANT_COMPONENT=${component} -D "CMAKE_PREFIX_PATH=${prefix}")
 endforeach()
+
+if(MPI)
+  use(installed-mpi -D FROM=package -D WANT_COMPONENT=mpi -D "CMAKE_PREFIX_PATH=${prefix}")
+else()
+  message(STATUS "the component mpi is left out: the build is without TOROID_MPI")
+endif()
 
 file(RENAME "${prefix}" "${WORK}/moved")
 use(moved -D FROM=package -D "WANT_VERSION=${minor_version}" -D "CMAKE_PREFIX_PATH=${WORK}/moved")

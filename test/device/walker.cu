@@ -4,6 +4,9 @@
 // never run: no GPU is needed.
 #include <toroid/collective/detail/mapped_executor.hpp>
 #include <toroid/schedule/compose.hpp>
+#include <toroid/schedule/halving_doubling.hpp>
+#include <toroid/schedule/torus.hpp>
+#include <toroid/schedule/tree.hpp>
 #include <toroid/schedule/walk.hpp>
 
 #include <cuda/atomic>
@@ -65,8 +68,8 @@ class device_thread {
 template <class Schedule, toroid::detail::path Path>
 __global__ void run(device_buffers buffers, toroid::detail::mapped_problem problem) {
   device_thread policy(buffers, problem.ranks.rank);
-  toroid::detail::mapped_executor<Path, device_thread> executor(policy, problem);
-  toroid::schedule::walk<Schedule>(problem.ranks, problem.layout.pieces(), executor);
+  toroid::detail::executor_for<Path, device_thread, Schedule> executor(policy, problem);
+  toroid::schedule::walk<Schedule>(problem.ranks, problem.pieces, executor);
   executor.leave();
 }
 
@@ -82,6 +85,9 @@ int main() {
   using namespace toroid::schedule;
   const bool all = compiled<direct_all_reduce>() && compiled<ring_all_reduce>() && compiled<direct_reduce_scatter>() &&
                    compiled<ring_reduce_scatter>() && compiled<direct_all_gather>() && compiled<ring_all_gather>() &&
-                   compiled<direct_broadcast>() && compiled<ring_broadcast>() && compiled<one_shot_all_reduce>();
+                   compiled<direct_broadcast>() && compiled<ring_broadcast>() && compiled<one_shot_all_reduce>() &&
+                   compiled<halving_doubling_all_reduce>() && compiled<halving_reduce_scatter>() &&
+                   compiled<doubling_all_gather>() && compiled<tree_all_reduce>() && compiled<tree_broadcast>() &&
+                   compiled<in_order_tree_all_reduce>() && compiled<torus_2d_all_reduce>();
   return all ? 0 : 1;
 }

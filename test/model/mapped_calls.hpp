@@ -6,11 +6,13 @@
 #include <toroid/collective/detail/mapped_executor.hpp>
 #include <toroid/schedule/walk.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -169,14 +171,15 @@ class mapped_rank {
     toroid::detail::mapped_problem problem;
     problem.ranks = p;
     problem.layout = pieces;
+    problem.pieces = toroid::schedule::pieces_of<Schedule>(p, pieces);
     problem.base = m_ticks;
-    const std::size_t length = toroid::schedule::walk_length<Schedule>(p, pieces.pieces());
+    const std::size_t length = toroid::schedule::walk_length<Schedule>(p, problem.pieces);
     problem.touching_end =
-        Path == path::in_place ? toroid::schedule::touching_length<Schedule>(p, pieces.pieces()) : length;
+        Path == path::in_place ? toroid::schedule::touching_length<Schedule>(p, problem.pieces) : length;
     m_ticks += length + 1;
     m_leaves = false;
-    toroid::detail::mapped_executor<Path, mapped_rank> executor(*this, problem);
-    toroid::schedule::walk<Schedule>(p, pieces.pieces(), executor);
+    toroid::detail::executor_for<Path, mapped_rank, Schedule> executor(*this, problem);
+    toroid::schedule::walk<Schedule>(p, problem.pieces, executor);
     write_late();
     m_leaves = true;
     executor.leave();
@@ -278,8 +281,17 @@ class mapped_rank {
   std::vector<std::pair<std::byte*, std::uint64_t>> m_late;
 };
 
+/// Whether to explore a schedule takes seconds: on a torus many steps of many blocks are under way at once.
+template <class Schedule>
+constexpr bool takes_long(Schedule, int ranks) {
+  return std::is_same_v<Schedule, toroid::schedule::torus_2d_all_reduce> && ranks > 2;
+}
+
 /// One of the calls that ranks make one after the other.
-using planned_call = std::function<void(mapped_rank&)>;
+struct planned_call {
+  std::function<void(mapped_rank&)> make;
+  std::size_t region_elements = 0;  ///< that it needs
+};
 
 /// A call on `count` elements in pieces of one.
 template <path Path, class Schedule>
@@ -288,17 +300,23 @@ planned_call plan(Schedule schedule, collective_kind kind, int ranks, std::size_
   how.count = count;
   how.blocks = Schedule::blocks({0, ranks, root});
   how.compact = Schedule::one_value_a_step && Path != path::pulled;
-  return [=](mapped_rank& rank) { rank.template call<Path>(schedule, kind, how, shares, root); };
+  const problem p{0, ranks, root};
+  // Pulled operands of a piece lie side by side.
+  const int places = Path == path::pulled ? std::max(how.blocks, ranks) : toroid::schedule::slot_places<Schedule>(p);
+  return {[=](mapped_rank& rank) { rank.template call<Path>(schedule, kind, how, shares, root); },
+          static_cast<std::size_t>(places)};
 }
 
 /// All ranks make these calls on buffers of `count` elements, and write their buffers over after each.
 inline report explore_calls(tally& told, int ranks, std::size_t count, const std::vector<planned_call>& calls,
                             planted fault = planted::nothing) {
-  mapped_group g(ranks, count, static_cast<std::size_t>(ranks), fault);
+  std::size_t region_elements = 0;
+  for (const planned_call& call : calls) region_elements = std::max(region_elements, call.region_elements);
+  mapped_group g(ranks, count, region_elements, fault);
   for (int r = 0; r < ranks; ++r)
     g.m.add_thread("rank " + std::to_string(r), [&g, &calls, r] {
       mapped_rank rank(g, r);
-      for (const planned_call& call : calls) call(rank);
+      for (const planned_call& call : calls) call.make(rank);
       return std::uint64_t{0};
     });
   return told.explore(g.m);

@@ -28,6 +28,13 @@ void for_each_carried_out(Visit visit) {
   visit(s::ring_reduce_scatter{}, collective_kind::reduce_scatter);
   visit(s::ring_all_gather{}, collective_kind::all_gather);
   visit(s::ring_broadcast{}, collective_kind::broadcast);
+  visit(s::halving_doubling_all_reduce{}, collective_kind::all_reduce);
+  visit(s::halving_reduce_scatter{}, collective_kind::reduce_scatter);
+  visit(s::doubling_all_gather{}, collective_kind::all_gather);
+  visit(s::tree_all_reduce{}, collective_kind::all_reduce);
+  visit(s::tree_broadcast{}, collective_kind::broadcast);
+  visit(s::in_order_tree_all_reduce{}, collective_kind::all_reduce);
+  visit(s::torus_2d_all_reduce{}, collective_kind::all_reduce);
 }
 
 /// Calls visit(schedule, kind) for each of all. Those that know grids are asked about a single row.
@@ -35,15 +42,8 @@ template <class Visit>
 void for_each(Visit visit) {
   namespace s = toroid::schedule;
   for_each_carried_out(visit);
-  visit(s::halving_doubling_all_reduce{}, collective_kind::all_reduce);
-  visit(s::halving_reduce_scatter{}, collective_kind::reduce_scatter);
-  visit(s::doubling_all_gather{}, collective_kind::all_gather);
-  visit(s::tree_all_reduce{}, collective_kind::all_reduce);
   visit(s::tree_reduce{}, collective_kind::reduce);
-  visit(s::tree_broadcast{}, collective_kind::broadcast);
-  visit(s::in_order_tree_all_reduce{}, collective_kind::all_reduce);
   visit(s::in_order_tree_reduce{}, collective_kind::reduce);
-  visit(s::torus_2d_all_reduce{}, collective_kind::all_reduce);
 }
 
 /// Whether operands meet in rank order.

@@ -2,11 +2,11 @@
 #pragma once
 #include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/detail/prepare.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
-#include <toroid/schedule/compose.hpp>
 
 #include <cstddef>
 #include <span>
@@ -20,6 +20,8 @@ namespace detail {
 template <class Transport, class T, class Algorithm>
 void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const Algorithm& how,
                 call_site at) {
+  static_assert(picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::all_gather; },
+                "toroid: all_gather is done by automatic, direct, ring or halving_doubling");
   auto& session = access::session(comm);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
@@ -41,13 +43,13 @@ void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
   call.input_is_block = true;
-  if constexpr (std::is_same_v<Algorithm, ring>) {
-    run_mapped<schedule::ring_all_gather>(session, call);
+  if constexpr (!picks_by_length<Algorithm>) {
+    run_long<typename schedules_of<Algorithm>::all_gather>(session, call);
   } else {
     if (call.bytes() <= transport::inline_bytes)
-      run_inline<schedule::direct_all_gather>(session, call);
+      run_short<schedule::direct_all_gather>(session, call);
     else
-      run_mapped<schedule::direct_all_gather>(session, call);
+      run_long<schedule::direct_all_gather>(session, call);
   }
 }
 

@@ -3,11 +3,11 @@
 #include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/detail/policies.hpp>
 #include <toroid/collective/detail/prepare.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
-#include <toroid/schedule/compose.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -19,18 +19,18 @@ namespace toroid {
 
 namespace detail {
 
-template <class Algorithm, class Transport>
-void run_all_reduce(mapped_session<Transport>& session, const collective_call& call) {
-  if constexpr (std::is_same_v<Algorithm, ring>) {
-    run_mapped<schedule::ring_all_reduce>(session, call);
+template <class Algorithm, class Session>
+void run_all_reduce(Session& session, const collective_call& call) {
+  if constexpr (!picks_by_length<Algorithm>) {
+    run_long<typename schedules_of<Algorithm>::all_reduce>(session, call);
   } else {
     if (call.bytes() <= transport::inline_bytes)
-      run_inline<schedule::one_shot_all_reduce>(session, call);
+      run_short<schedule::one_shot_all_reduce>(session, call);
     else if (session.transport().size() == 2)
       // Two ranks: what a staged exchange moves is the same in one step as in two.
-      run_mapped<schedule::direct_all_reduce, schedule::one_shot_all_reduce>(session, call);
+      run_long<schedule::direct_all_reduce, schedule::one_shot_all_reduce>(session, call);
     else
-      run_mapped<schedule::direct_all_reduce>(session, call);
+      run_long<schedule::direct_all_reduce>(session, call);
   }
 }
 
@@ -40,12 +40,13 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
   using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   using operation_type = typename policies::operation;
+  using carried_out = algorithm_for<algorithm_type, is_commutative<operation_type>>;
   check_policies<T, operation_type, algorithm_type>();
   const policies given = policies::of(first, second);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
   identity.collective = collective_kind::all_reduce;
-  identity.algorithm = algorithm_of<algorithm_type>;
+  identity.algorithm = algorithm_of<carried_out>;
   identity.count = in.size();
   identity.segment_bytes = segment_bytes_of(given.how);
   identity.at = at;
@@ -56,10 +57,12 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
            "the input has " + std::to_string(in.size()) + " elements, the result " + std::to_string(out.size()));
   check_overlap(in.data(), in.size_bytes(), out.data(), out.size_bytes(), 0, identity);
   auto& session = access::session(comm);
+  if constexpr (std::is_same_v<algorithm_type, torus_2d>)
+    identity.rows = grid_of(given.how, session.transport().size(), identity).rows;
   erase<T>(call, session.instructions(), &given.combine);
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
-  run_all_reduce<algorithm_type>(session, call);
+  run_all_reduce<carried_out>(session, call);
 }
 
 }  // namespace detail
@@ -74,7 +77,7 @@ void all_reduce(communicator<Transport>& comm, std::span<const T> in, std::span<
 /// @param buffer  in: this rank's vector; out: the combined one. Any alignment; the same number of elements on all
 ///                ranks, possibly none. Vectors in memory from toroid::allocate are read and written in place by peers.
 /// @param first,second  an operator (default `sum`) and an algorithm (default `automatic`), in either order
-/// @throws usage_error  for a null buffer with elements; nothing has moved then
+/// @throws usage_error  for a null buffer with elements, for a grid that does not fit the ranks; nothing has moved then
 /// @throws mismatch_error, timeout_error, peer_lost  the communicator is broken then, the buffer's content undefined
 ///
 /// Cost: see the algorithms. Collective; one thread at a time per communicator.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/collective/detail/collective_call.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/run.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/call_site.hpp>
 #include <toroid/core/detail/kernels.hpp>
@@ -26,7 +26,7 @@ void barrier(C&& comm, call_site at = call_site::current()) {
   call.identity.collective = detail::collective_kind::barrier;
   call.identity.at = at;
   call.reduce = call.copy = detail::copy_for(session.instructions());
-  detail::run_inline<schedule::one_shot_all_reduce>(session, call);  // an all-reduce of nothing
+  detail::run_short<schedule::one_shot_all_reduce>(session, call);  // an all-reduce of nothing
 }
 
 }  // namespace toroid

@@ -2,11 +2,11 @@
 #pragma once
 #include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/detail/prepare.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
-#include <toroid/schedule/compose.hpp>
 
 #include <cstddef>
 #include <span>
@@ -18,6 +18,8 @@ namespace detail {
 
 template <class Transport, class T, class Algorithm>
 void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
+  static_assert(picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::broadcast; },
+                "toroid: broadcast is done by automatic, direct, ring or tree");
   auto& session = access::session(comm);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
@@ -32,13 +34,13 @@ void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, con
   erase<T, void>(call, session.instructions(), nullptr);
   call.input = reinterpret_cast<const std::byte*>(buffer.data());
   call.result = reinterpret_cast<std::byte*>(buffer.data());
-  if constexpr (std::is_same_v<Algorithm, ring>) {
-    run_mapped<schedule::ring_broadcast>(session, call);
+  if constexpr (!picks_by_length<Algorithm>) {
+    run_long<typename schedules_of<Algorithm>::broadcast>(session, call);
   } else {
     if (call.bytes() <= transport::inline_bytes)
-      run_inline<schedule::direct_broadcast>(session, call);
+      run_short<schedule::direct_broadcast>(session, call);
     else
-      run_mapped<schedule::direct_broadcast>(session, call);
+      run_long<schedule::direct_broadcast>(session, call);
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/collective/algorithms.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/prepare.hpp>
+#include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/element.hpp>
-#include <toroid/schedule/compose.hpp>
+#include <toroid/schedule/layout.hpp>
 
 #include <cstddef>
 #include <string>
@@ -15,14 +17,14 @@ namespace toroid {
 
 /// What an all-reduce would do, in words and numbers.
 struct call_plan {
-  std::string algorithm;                                      ///< "one-shot", "direct" or "ring"
-  std::string transport;                                      ///< the transport's name
-  std::string wire;                                           ///< element type that travels
-  std::size_t bytes = 0;                                      ///< length of the vector
-  int steps = 0;                                              ///< of the schedule
+  std::string algorithm;  ///< "one-shot", "direct", "ring", "halving_doubling", "tree", or "torus_2d" with its grid
+  std::string transport;  ///< the transport's name
+  std::string wire;       ///< element type that travels
+  std::size_t bytes = 0;  ///< length of the vector
+  int steps = 0;          ///< of the schedule
   std::size_t bytes_sent = 0;                                 ///< by one rank, at most
   std::size_t pieces_in_place = 0, piece_bytes_in_place = 0;  ///< where peers can reach all buffers
-  std::size_t pieces_staged = 0, piece_bytes_staged = 0;      ///< where one rank's cannot be reached
+  std::size_t pieces_staged = 0, piece_bytes_staged = 0;      ///< where one rank's cannot be reached, and of messages
   std::string why;
 
   std::string text() const {
@@ -33,7 +35,8 @@ struct call_plan {
              std::to_string(piece_bytes) + " bytes a block\n";
     };
     if (pieces_in_place != 0) all += path("in place", pieces_in_place, piece_bytes_in_place);
-    if (pieces_staged != 0) all += path("staged  ", pieces_staged, piece_bytes_staged);
+    if (pieces_staged != 0)
+      all += path(pieces_in_place != 0 ? "staged  " : "messages", pieces_staged, piece_bytes_staged);
     return all + "  because " + why + "\n";
   }
 };
@@ -44,7 +47,25 @@ auto operator<<(Stream& stream, const call_plan& plan) -> decltype(stream << std
   return stream << plan.text();
 }
 
-/// What all_reduce(comm, count elements of T, algorithm) would do, and why.
+namespace detail {
+
+/// Elements that the rank which sends most sends in all, at most: blocks count as much as the longest.
+template <class Schedule>
+std::size_t most_sent(const schedule::problem& p, std::size_t count) {
+  const schedule::share sent = Schedule::sent(p);
+  const auto of = [&](std::size_t part) { return longest_block(part, sent.parts) * static_cast<std::size_t>(sent.of); };
+  if constexpr (schedule::weighted<Schedule>) {
+    std::size_t all = 0;
+    for (int i = 0; i < Schedule::parts(p); ++i) all += of(schedule::part_of<Schedule>(p, count, i).count);
+    return all;
+  } else {
+    return of(count);
+  }
+}
+
+}  // namespace detail
+
+/// What all_reduce(comm, count elements of T, algorithm) would do, and why, for an operator that commutes.
 ///
 /// @tparam T  the element type
 /// @param comm   the group
@@ -58,40 +79,58 @@ auto operator<<(Stream& stream, const call_plan& plan) -> decltype(stream << std
 ///     std::cout << toroid::plan(comm, 1000);
 template <class T = float, class Transport, algorithm Algorithm = automatic>
 call_plan plan(communicator<Transport>& comm, std::size_t count, const Algorithm& how = {}) {
-  auto& transport = detail::access::session(comm).transport();
+  auto& session = detail::access::session(comm);
+  constexpr bool by_messages = message_transport<Transport>;
+  const std::size_t region_bytes = [&] {
+    if constexpr (by_messages)
+      return session.region_bytes();
+    else
+      return session.transport().region_bytes();
+  }();
   call_plan p;
   p.transport = Transport::name;
   p.wire = detail::element_name(detail::element_code<T>());
   p.bytes = detail::bytes_of(count, sizeof(T), "plan");
-  const schedule::problem ranks{comm.rank(), comm.size(), 0};
-  const std::size_t others = static_cast<std::size_t>(comm.size() - 1);
-  const std::size_t block_bytes = longest_block(count, comm.size()) * sizeof(T);
+  schedule::problem ranks{comm.rank(), comm.size(), 0};
   const auto pieces = [&]<class Schedule>(Schedule, detail::path path, std::size_t& number, std::size_t& bytes) {
-    const schedule::layout layout = detail::layout_for<Schedule>(
-        path, ranks, count, sizeof(T), detail::segment_bytes_of(how), transport.region_bytes());
-    number = layout.pieces();
+    const schedule::layout layout =
+        detail::layout_for<Schedule>(path, ranks, count, sizeof(T), detail::segment_bytes_of(how), region_bytes);
+    number = schedule::pieces_of<Schedule>(ranks, layout);
     bytes = layout.piece * sizeof(T);
   };
   const auto describe = [&]<class Schedule, class StagedSchedule>(Schedule in_place, StagedSchedule staged) {
-    p.steps = Schedule::steps(ranks);
-    pieces(in_place, detail::path::in_place, p.pieces_in_place, p.piece_bytes_in_place);
+    using walked = std::conditional_t<by_messages, StagedSchedule, Schedule>;
+    p.steps = walked::steps(ranks);
+    if (!by_messages) pieces(in_place, detail::path::in_place, p.pieces_in_place, p.piece_bytes_in_place);
     pieces(staged, detail::path::staged, p.pieces_staged, p.piece_bytes_staged);
-    p.bytes_sent = 2 * others * block_bytes;
+    p.bytes_sent = detail::most_sent<walked>(ranks, count) * sizeof(T);
   };
-  if constexpr (std::is_same_v<Algorithm, ring>) {
-    p.algorithm = "ring";
+  if constexpr (!detail::picks_by_length<Algorithm>) {
+    p.algorithm = detail::name_of(detail::algorithm_of<Algorithm>);
     p.why = "it was asked for";
-    describe(schedule::ring_all_reduce{}, schedule::ring_all_reduce{});
+    if constexpr (std::is_same_v<Algorithm, tree>)
+      p.why += "; with an operator that does not commute it is one tree, in rank order";
+    if constexpr (std::is_same_v<Algorithm, torus_2d>) {
+      const topology::grid grid =
+          detail::grid_of(how, comm.size(), {.collective = detail::collective_kind::all_reduce});
+      ranks.rows = grid.rows;
+      p.algorithm += " of " + std::to_string(grid.rows) + " x " + std::to_string(grid.columns);
+    }
+    using carried_out = typename detail::schedules_of<Algorithm>::all_reduce;
+    describe(carried_out{}, carried_out{});
   } else if (p.bytes <= transport::inline_bytes) {
     p.algorithm = "one-shot";
     p.steps = schedule::one_shot_all_reduce::steps(ranks);
-    p.bytes_sent = others * p.bytes;
-    p.why = "up to " + std::to_string(transport::inline_bytes) + " bytes travel beside the flag that announces them";
+    p.bytes_sent = static_cast<std::size_t>(comm.size() - 1) * p.bytes;
+    p.why = "up to " + std::to_string(transport::inline_bytes) +
+            (by_messages ? " bytes are sent whole by everyone to everyone"
+                         : " bytes travel beside the flag that announces them");
   } else {
     p.algorithm = "direct";
     p.why =
-        std::is_same_v<Algorithm, direct>
-            ? std::string("it was asked for")
+        std::is_same_v<Algorithm, direct> ? std::string("it was asked for")
+        : by_messages
+            ? std::string("it takes fewest steps, and keeps rank order")
             : std::string("ranks map each other's memory, so every operand is read once and every result written once");
     if (comm.size() == 2)
       describe(schedule::direct_all_reduce{}, schedule::one_shot_all_reduce{});

@@ -3,11 +3,11 @@
 #include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/detail/policies.hpp>
 #include <toroid/collective/detail/prepare.hpp>
-#include <toroid/collective/detail/run_mapped.hpp>
+#include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
-#include <toroid/schedule/compose.hpp>
 
 #include <cstddef>
 #include <span>
@@ -24,6 +24,8 @@ void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::s
   using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   check_policies<T, typename policies::operation, algorithm_type>();
+  static_assert(picks_by_length<algorithm_type> || requires { typename schedules_of<algorithm_type>::reduce_scatter; },
+                "toroid: reduce_scatter is done by automatic, direct, ring or halving_doubling");
   const policies given = policies::of(first, second);
   auto& session = access::session(comm);
   collective_call call;
@@ -46,13 +48,13 @@ void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::s
   call.input = reinterpret_cast<const std::byte*>(in.data());
   call.result = reinterpret_cast<std::byte*>(out.data());
   call.result_is_block = true;
-  if constexpr (std::is_same_v<algorithm_type, ring>) {
-    run_mapped<schedule::ring_reduce_scatter>(session, call);
+  if constexpr (!picks_by_length<algorithm_type>) {
+    run_long<typename schedules_of<algorithm_type>::reduce_scatter>(session, call);
   } else {
     if (call.bytes() <= transport::inline_bytes)
-      run_inline<schedule::direct_reduce_scatter>(session, call);
+      run_short<schedule::direct_reduce_scatter>(session, call);
     else
-      run_mapped<schedule::direct_reduce_scatter>(session, call);
+      run_long<schedule::direct_reduce_scatter>(session, call);
   }
 }
 

@@ -11,14 +11,23 @@
 namespace toroid::detail {
 
 enum class collective_kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-enum class algorithm_kind : std::uint8_t { automatic, direct, ring };
+enum class algorithm_kind : std::uint8_t {
+  automatic,
+  direct,
+  ring,
+  halving_doubling,
+  tree,
+  tree_in_order,  ///< `tree`, with an operator that does not commute
+  torus_2d
+};
 
 inline const char* name_of(collective_kind kind) noexcept {
   constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
   return names[static_cast<int>(kind)];
 }
 inline const char* name_of(algorithm_kind kind) noexcept {
-  constexpr const char* names[] = {"automatic", "direct", "ring"};
+  constexpr const char* names[] = {"automatic", "direct",        "ring",    "halving_doubling",
+                                   "tree",      "tree in order", "torus_2d"};
   return names[static_cast<int>(kind)];
 }
 
@@ -32,6 +41,7 @@ struct call_identity {
   std::size_t count = 0;          ///< elements of the whole vector
   std::size_t segment_bytes = 0;  ///< of the algorithm's options
   int root = 0;
+  int rows = 1;  ///< of the grid that the algorithm sees in the ranks
   call_site at{};
 
   /// One word that differs, but for rare collisions, where anything but the call site differs.
@@ -40,7 +50,8 @@ struct call_identity {
     word ^= static_cast<std::uint64_t>(collective) << 56 | static_cast<std::uint64_t>(algorithm) << 48;
     word += count * 0xbf58476d1ce4e5b9u;
     word ^= segment_bytes * 0x94d049bb133111ebu;
-    return word + static_cast<std::uint64_t>(root) * 0xd6e8feb86659fd93u;
+    const std::uint64_t place = static_cast<std::uint64_t>(rows) << 32 | static_cast<std::uint32_t>(root);
+    return word + place * 0xd6e8feb86659fd93u;
   }
 
   std::string describe() const {
@@ -51,6 +62,7 @@ struct call_identity {
       if (collective == collective_kind::all_reduce || collective == collective_kind::reduce_scatter)
         text += std::string(", ") + operator_name(operation);
       text += std::string(", ") + name_of(algorithm);
+      if (algorithm == algorithm_kind::torus_2d) text += " in " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
       if (segment_bytes != 0) text += " in segments of " + std::to_string(segment_bytes) + " bytes";
       if (collective == collective_kind::broadcast) text += ", root " + std::to_string(root);
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/communicator/mapped_session.hpp>
+#include <toroid/communicator/message_session.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/core/assert.hpp>
 #include <toroid/core/element.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/mapped_transport.hpp>
+#include <toroid/transport/message_transport.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -21,7 +23,20 @@ namespace toroid {
 
 namespace detail {
 struct access;
-}
+
+template <class Transport>
+struct session_of {
+  using type = mapped_session<Transport>;
+};
+template <message_transport Transport>
+struct session_of<Transport> {
+  using type = message_session<Transport>;
+};
+/// What a rank remembers between calls, by the kind of its transport.
+template <class Transport>
+using session_for = typename session_of<Transport>::type;
+
+}  // namespace detail
 
 /// A group of ranks over one transport, as seen by one of them.
 ///
@@ -30,7 +45,7 @@ struct access;
 /// the communicator that it has inherited, and does no harm when it ends. After an error other than usage_error it is
 /// broken: each further call throws the same error at once.
 ///
-/// @tparam Transport  a mapped_transport
+/// @tparam Transport  a mapped_transport or a message_transport
 template <class Transport>
 class communicator {
  public:
@@ -61,12 +76,16 @@ class communicator {
   }
   /// Bytes of memory that this rank's end holds for messages, without what was taken by allocate().
   std::size_t footprint() const noexcept {
-    return end().transport().footprint() + sizeof(session) + 2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
+    if constexpr (message_transport<Transport>)
+      return end().footprint();
+    else
+      return end().transport().footprint() + sizeof(session) +
+             2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
   }
 
  private:
   friend detail::access;
-  using session = detail::mapped_session<Transport>;
+  using session = detail::session_for<Transport>;
 
   const session& end() const noexcept {
     TOROID_ASSERT(m_session != nullptr);
@@ -88,7 +107,7 @@ struct access {
     return comm.m_session != nullptr;
   }
   template <class Transport>
-  static mapped_session<Transport>& session(communicator<Transport>& comm) {
+  static session_for<Transport>& session(communicator<Transport>& comm) {
     if (!comm.m_session) throw usage_error("toroid: this communicator has been moved from");
     return *comm.m_session;
   }

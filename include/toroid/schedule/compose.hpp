@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/core/host_device.hpp>
+#include <toroid/schedule/concept.hpp>
 #include <toroid/schedule/determinism.hpp>
 #include <toroid/schedule/direct.hpp>
 #include <toroid/schedule/layout.hpp>
@@ -39,6 +40,7 @@ struct in_succession {
 /// Cost: steps of both less one, bytes of both.
 template <class Scatter, class Gather>
 struct scatter_then_gather {
+  static constexpr bool plain_operations = has_plain_operations<Scatter>() && has_plain_operations<Gather>();
   static constexpr bool pipelined = Scatter::pipelined && Gather::pipelined;
   static constexpr bool one_value_a_step = Scatter::one_value_a_step && Gather::one_value_a_step;
   static constexpr bool sends_partial_values = Scatter::sends_partial_values || Gather::sends_partial_values;

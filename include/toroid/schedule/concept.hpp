@@ -55,4 +55,13 @@ constexpr bool ranks_differ() noexcept {
     return false;
 }
 
+/// Whether operations use only what plain ones do.
+template <class S>
+constexpr bool has_plain_operations() noexcept {
+  if constexpr (requires { S::plain_operations; })
+    return S::plain_operations;
+  else
+    return false;
+}
+
 }  // namespace toroid::schedule

@@ -12,6 +12,7 @@ namespace toroid::schedule {
 ///
 /// Cost: 2 steps, (p - 1) S bytes a rank. For messages so short that latency is all.
 struct one_shot_all_reduce {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
@@ -35,6 +36,7 @@ struct one_shot_all_reduce {
 ///
 /// Cost: 2 steps, (p - 1)/p S bytes a rank.
 struct direct_reduce_scatter {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = false;
   static constexpr bool sends_partial_values = false;
@@ -61,6 +63,7 @@ struct direct_reduce_scatter {
 ///
 /// Cost: 2 steps, (p - 1)/p S bytes a rank.
 struct direct_all_gather {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = false;
   static constexpr bool sends_partial_values = false;
@@ -85,6 +88,7 @@ struct direct_all_gather {
 ///
 /// Cost: 2 steps; the root sends (p - 1) S bytes, the others none.
 struct direct_broadcast {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;

@@ -89,7 +89,7 @@ TOROID_HOST_DEVICE constexpr int slot_place(problem p, int step, int block_index
     return block_index;
 }
 
-/// Where the pieces of blocks stand in a vector and in a hand-over region.
+/// Where the pieces of equally long blocks stand in a vector and in a hand-over region.
 ///
 /// A vector of `count` elements is split into `blocks` blocks by block_of, and every block into pieces of `piece`
 /// elements. Operations act on one piece at a time, so how long pieces are never changes a result.
@@ -115,6 +115,50 @@ struct layout {
     return compact ? 0 : static_cast<std::size_t>(block_index) * piece;
   }
 };
+
+/// The length of a schedule's longest block.
+template <class S>
+TOROID_HOST_DEVICE constexpr std::size_t longest_of(problem p, std::size_t count) noexcept {
+  if constexpr (weighted<S>) {
+    const int each = S::blocks(p) / S::parts(p);
+    std::size_t longest = 0;
+    for (int part = 0; part < S::parts(p); ++part) {
+      const std::size_t here = longest_block(part_of<S>(p, count, part).count, each);
+      if (here > longest) longest = here;
+    }
+    return longest;
+  } else {
+    return longest_block(count, S::blocks(p));
+  }
+}
+
+/// Into how many pieces the blocks of a schedule are cut: the longest of them in pieces of `layout.piece` elements.
+template <class S>
+TOROID_HOST_DEVICE constexpr std::size_t pieces_of(problem p, const layout& l) noexcept {
+  const std::size_t longest = longest_of<S>(p, l.count);
+  return longest == 0 ? 1 : (longest + l.piece - 1) / l.piece;
+}
+
+/// Elements of a block's piece, counted from the start of the vector. Blocks of shorter parts have shorter pieces, not
+/// fewer, so that all links are busy for as long.
+///
+/// @param pieces  as pieces_of() says
+template <class S>
+TOROID_HOST_DEVICE constexpr block piece_at(problem p, const layout& l, std::size_t pieces, int block_index,
+                                            std::size_t piece_index) noexcept {
+  if constexpr (weighted<S>) {
+    const int each = S::blocks(p) / S::parts(p);
+    const block part = part_of<S>(p, l.count, block_index / each);
+    std::size_t length = (longest_block(part.count, each) + pieces - 1) / pieces;
+    if (length > 64) length += 63 - (length + 63) % 64;  // begin at like alignments; still no longer than l.piece
+    const block whole = block_of(part.count, each, block_index % each);
+    const std::size_t skipped = piece_index * length < whole.count ? piece_index * length : whole.count;
+    const std::size_t rest = whole.count - skipped;
+    return {part.begin + whole.begin + skipped, rest < length ? rest : length};
+  } else {
+    return l.piece_of(block_index, piece_index);
+  }
+}
 
 static_assert(layout{10, 3, 2}.pieces() == 2 && layout{10, 3, 2}.piece_of(0, 1) == block{2, 2});
 static_assert(layout{10, 3, 2}.piece_of(2, 1) == block{9, 1} && layout{0, 3, 2}.pieces() == 1);

@@ -26,6 +26,9 @@
 ///   parts(problem), weight(problem, part)   parts of the vector, by weight, each split into equally many blocks
 ///   slot_places(problem), slot_place(problem, step, block)   where in a slot the value of a block stands in a step
 ///   ranks_differ                    ranks are not alike up to rank arithmetic, so that whoever counts has to walk all
+///   plain_operations                the own operand is always the own input, no value is for oneself but the own
+///                                   result, no rank stands after a sequence, ranges of blocks do not wrap around, and
+///                                   a block has one place in all slots: an executor may leave out the rest
 ///
 /// One rule orders everything: what is sent in step s is received in step s + 1, never earlier or later. Besides:
 /// operations of one step on one rank have no order among themselves; a delivered value is final, comes from one source

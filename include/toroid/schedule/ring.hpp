@@ -14,6 +14,7 @@ namespace toroid::schedule {
 /// Cost: p steps, (p - 1)/p S bytes a rank. Source: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms
 /// for clusters of workstations", J. Parallel Distrib. Comput. 69 (2009).
 struct ring_reduce_scatter {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = false;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = true;
@@ -48,6 +49,7 @@ struct ring_reduce_scatter {
 ///
 /// Cost: p steps, (p - 1)/p S bytes a rank.
 struct ring_all_gather {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = false;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;
@@ -75,6 +77,7 @@ struct ring_all_gather {
 ///
 /// Cost: p steps a piece, and a piece behind the other; every rank but the last sends S bytes.
 struct ring_broadcast {
+  static constexpr bool plain_operations = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = true;
   static constexpr bool sends_partial_values = false;

@@ -25,6 +25,16 @@ struct grid {
   }
 };
 
+/// The grid of so many ranks that is nearest to a square, with no more rows than columns; one row for a prime number.
+TOROID_HOST_DEVICE constexpr grid nearest_to_square(int ranks) noexcept {
+  int rows = 1;
+  for (int divisor = 2; divisor <= ranks / divisor; ++divisor)
+    if (ranks % divisor == 0) rows = divisor;
+  return {rows, ranks / rows};
+}
+
+static_assert(nearest_to_square(12).rows == 3 && nearest_to_square(16).rows == 4 && nearest_to_square(7).rows == 1);
+static_assert(nearest_to_square(1).columns == 1 && nearest_to_square(2).columns == 2);
 static_assert(grid{3, 4}.row_of(6) == 1 && grid{3, 4}.column_of(6) == 2 && grid{3, 4}.rank_at(2, 3) == 11);
 static_assert(grid{3, 4}.distance(6, 5) == 3 && grid{3, 4}.distance(6, 2) == 8 && grid{1, 5}.distance(3, 1) == 3);
 

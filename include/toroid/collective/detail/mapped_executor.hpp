@@ -2,12 +2,14 @@
 #pragma once
 #include <toroid/core/host_device.hpp>
 #include <toroid/core/reduction.hpp>
+#include <toroid/schedule/concept.hpp>
 #include <toroid/schedule/layout.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/transport/mailbox.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace toroid::detail {
 
@@ -22,11 +24,15 @@ enum class path {
 struct mapped_problem {
   schedule::problem ranks{};
   schedule::layout layout{};
+  std::size_t pieces = 1;  ///< as schedule::pieces_of() says
   std::size_t element_size = 1;
   std::uint64_t base = 0;        ///< progress when the call began; base + 1 + t: all before time t is done
   std::size_t touching_end = 0;  ///< time from which nobody touches another's buffers
   bool non_temporal = false;     ///< results are too long to stay in a cache
 };
+
+/// Stands for every schedule of plain operations: they share one executor.
+struct plain_schedule {};
 
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable
@@ -39,8 +45,13 @@ struct mapped_problem {
 ///                 `publish(progress)`, `sources()` and `destinations()` to note pointers in, and
 ///                 `combine(arguments, reduces)`; for `pulled` also `pull_input` and `pull_result`
 ///                 (rank, offset, bytes, where to), which return where the bytes now are
-template <path Path, class Policy>
+/// @tparam Schedule  whose operations; executor_for names it only where the executor has to ask it something
+template <path Path, class Policy, class Schedule = plain_schedule>
 class mapped_executor {
+  static constexpr bool plain = std::is_same_v<Schedule, plain_schedule>;
+  /// Whether a block stands at the same place in all regions.
+  static constexpr bool one_place = plain || Path == path::pulled;
+
  public:
   TOROID_HOST_DEVICE constexpr mapped_executor(Policy& policy, const mapped_problem& problem) noexcept
       : m_policy(policy), m_problem(problem) {}
@@ -52,7 +63,13 @@ class mapped_executor {
     const bool sends_own_input = op.from.count == 1 && op.from.at(0, ranks) == rank;
     if (Path != path::staged && sends_own_input && op.at == schedule::place::input) return;  // read where it stands
     m_policy.note_step(step);
-    for (int i = 0; i < op.blocks.count; ++i) perform_block(op, op.blocks.first + i, piece, time);
+    if constexpr (plain) {
+      for (int i = 0; i < op.blocks.count; ++i) perform_block(op, op.blocks.first + i, piece, time);
+    } else {
+      m_step = step;
+      const int blocks = Schedule::blocks(m_problem.ranks);
+      for (int i = 0; i < op.blocks.count; ++i) perform_block(op, op.blocks.at(i, blocks), piece, time);
+    }
   }
 
   TOROID_HOST_DEVICE constexpr void finish(std::size_t time) {
@@ -83,17 +100,24 @@ class mapped_executor {
     using schedule::place;
     const int ranks = m_problem.ranks.ranks;
     const int rank = m_problem.ranks.rank;
-    const block range = m_problem.layout.piece_of(block_index, piece);
+    const block range = piece_of(block_index, piece);
     const std::size_t size = m_problem.element_size;
     const std::size_t offset = range.begin * size;
-    const std::size_t in_region = m_problem.layout.region_offset(block_index) * size;
+    const std::size_t in_region = region_offset(block_index, 0) * size;
+    // What is read now was sent in the step before, and may have stood elsewhere in a slot.
+    const auto in_region_before = [&] { return one_place ? in_region : region_offset(block_index, 1) * size; };
 
     const std::byte** const sources = m_policy.sources();
     bool already_here = false;  // the own result has it: nothing to move there
     for (int i = 0; i < op.from.count; ++i) {
       const int from = op.from.at(i, ranks);
       if (from == rank) {
-        sources[i] = at(m_policy.own_input(), offset);
+        if (plain || op.own == place::input)
+          sources[i] = at(m_policy.own_input(), offset);
+        else if (op.own == place::delivered)
+          sources[i] = at(m_policy.own_result(), offset);
+        else
+          sources[i] = m_policy.region_of(rank, region_before(time)) + in_region_before();
         continue;
       }
       if constexpr (Path == path::in_place) {
@@ -125,23 +149,26 @@ class mapped_executor {
         }
       }
       m_policy.wait(from, done(time));
-      sources[i] = m_policy.region_of(from, region_at(time + transport::region_count - 1)) + in_region;
+      sources[i] = m_policy.region_of(from, region_before(time)) + in_region_before();
     }
 
     std::byte** const destinations = m_policy.destinations();
     int destination_count = 0;
-    bool to_slot = false;
+    bool to_slot = false, peers_read_slot = false;
     for (int i = 0; i < op.to.count; ++i) {
       const int to = op.to.at(i, ranks);
       if (to == rank) {
-        if (!already_here) destinations[destination_count++] = at(m_policy.own_result(), offset);
+        if (!plain && op.at == place::slot)
+          to_slot = true;
+        else if (!already_here)
+          destinations[destination_count++] = at(m_policy.own_result(), offset);
       } else if (Path == path::in_place && op.at == place::delivered) {
         destinations[destination_count++] = at(m_policy.result_of(to), offset);
         m_sent = true;
       } else if (Path == path::pulled && op.at == place::delivered) {
         // They will fetch it from the own result.
       } else {
-        to_slot = true;  // one slot, however many readers
+        to_slot = peers_read_slot = true;  // one slot, however many readers
       }
     }
     if (to_slot) {
@@ -160,8 +187,26 @@ class mapped_executor {
     arguments.finish = op.completes;
     arguments.divisor = ranks;
     arguments.non_temporal = m_problem.non_temporal && !to_slot;
-    arguments.hands_over = to_slot;
+    if constexpr (!plain)  // what will be an operand is read again soon
+      arguments.non_temporal = arguments.non_temporal && (op.completes || !op.reduces());
+    arguments.hands_over = plain ? to_slot : peers_read_slot;
     m_policy.combine(arguments, op.reduces());
+  }
+
+  TOROID_HOST_DEVICE constexpr block piece_of(int block_index, std::size_t piece) const noexcept {
+    if constexpr (plain)
+      return m_problem.layout.piece_of(block_index, piece);
+    else
+      return schedule::piece_at<Schedule>(m_problem.ranks, m_problem.layout, m_problem.pieces, block_index, piece);
+  }
+  TOROID_HOST_DEVICE constexpr std::size_t region_offset(int block_index,
+                                                         [[maybe_unused]] int steps_ago) const noexcept {
+    if constexpr (one_place)
+      return m_problem.layout.region_offset(block_index);
+    else
+      return static_cast<std::size_t>(
+                 schedule::slot_place<Schedule>(m_problem.ranks, m_step - steps_ago, block_index)) *
+             m_problem.layout.piece;
   }
 
   /// Offsets count from element 0 of the whole vector, and a buffer may hold one block of it, or nothing: until both
@@ -183,9 +228,21 @@ class mapped_executor {
     return static_cast<int>(time % transport::region_count);
   }
 
+  /// The region of the time before.
+  TOROID_HOST_DEVICE static constexpr int region_before(std::size_t time) noexcept {
+    return region_at(time + transport::region_count - 1);
+  }
+
   Policy& m_policy;
   const mapped_problem& m_problem;
   bool m_sent = false;
+  [[maybe_unused]] int m_step = 0;
 };
+
+/// The executor of a schedule.
+template <path Path, class Policy, class Schedule>
+using executor_for =
+    mapped_executor<Path, Policy,
+                    std::conditional_t<schedule::has_plain_operations<Schedule>(), plain_schedule, Schedule>>;
 
 }  // namespace toroid::detail

@@ -46,15 +46,16 @@ struct chosen_policies {
 };
 
 /// Refuses, at compile time, an operator that does not fit the elements, an algorithm that reorders operands for an
-/// operator that does not commute, and averages that a reordering algorithm would round more than once.
+/// operator that does not commute, and averages that an algorithm with partial results would round more than once.
 template <class T, class Operation, class Algorithm>
 constexpr void check_policies() {
   check_operator<Operation, T>();
   static_assert(!Algorithm::reorders || is_commutative<Operation>,
                 "toroid: this algorithm combines operands in another order, and the operator is not known to commute; "
-                "wrap it in toroid::commutative(f), or use toroid::direct");
-  static_assert(!Algorithm::reorders || !std::is_same_v<Operation, average> || !(whole_number<T> || half<T>),
-                "toroid: an average of integers or of half types is exact only with toroid::direct");
+                "wrap it in toroid::commutative(f), or use toroid::direct or toroid::tree");
+  static_assert(
+      !Algorithm::keeps_partial_results || !std::is_same_v<Operation, average> || !(whole_number<T> || half<T>),
+      "toroid: an average of integers or of half types is exact only with toroid::direct");
 }
 
 }  // namespace toroid::detail

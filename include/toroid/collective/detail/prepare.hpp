@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/detail/collective_call.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
@@ -7,6 +8,7 @@
 #include <toroid/core/element.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/core/operators.hpp>
+#include <toroid/topology/grid.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +69,19 @@ inline void check_root(int root, int ranks, const call_identity& identity) {
   if (root < 0 || root >= ranks)
     refuse(identity.collective, identity.at,
            "root " + std::to_string(root) + " is not one of the " + std::to_string(ranks) + " ranks");
+}
+
+/// The grid that a torus_2d sees in a group.
+inline topology::grid grid_of(const torus_2d& how, int ranks, const call_identity& identity) {
+  topology::grid found{how.rows, how.columns};
+  if (found.rows == 0 && found.columns == 0) return topology::nearest_to_square(ranks);
+  if (found.rows == 0 && found.columns > 0) found.rows = ranks / found.columns;
+  if (found.columns == 0 && found.rows > 0) found.columns = ranks / found.rows;
+  if (found.rows < 1 || found.columns < 1 || ranks % found.rows != 0 || ranks / found.rows != found.columns)
+    refuse(identity.collective, identity.at,
+           "torus_2d of " + std::to_string(how.rows) + " rows and " + std::to_string(how.columns) +
+               " columns does not fit " + std::to_string(ranks) + " ranks");
+  return found;
 }
 
 /// Completes a call, whose identity says everything but the types, with what depends on them.

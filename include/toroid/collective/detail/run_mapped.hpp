@@ -27,10 +27,11 @@ schedule::layout layout_for(path how, const schedule::problem& p, std::size_t co
   plan.count = count;
   plan.blocks = Schedule::blocks(p);
   plan.compact = Schedule::one_value_a_step && how != path::pulled;  // pulled operands lie side by side
+  const int places = how == path::pulled ? plan.blocks : schedule::slot_places<Schedule>(p);
   const bool uses_regions = how != path::in_place || Schedule::sends_partial_values;
   std::size_t bytes = segment_bytes;
   if (uses_regions) {
-    const std::size_t room = region_bytes / static_cast<std::size_t>(plan.compact ? 1 : plan.blocks);
+    const std::size_t room = region_bytes / static_cast<std::size_t>(places);
     if (bytes == 0) bytes = default_piece_bytes;
     if (bytes > room) bytes = room;
     if (element_size > room)
@@ -39,7 +40,7 @@ schedule::layout layout_for(path how, const schedule::problem& p, std::size_t co
                         " bytes; raise options.region_bytes");
   }
   if (bytes == 0) {
-    plan.piece = longest_block(count, plan.blocks);
+    plan.piece = schedule::longest_of<Schedule>(p, count);
   } else {
     plan.piece = bytes / element_size;
     if (plan.piece > 64) plan.piece -= plan.piece % 64;  // pieces of one block begin at like alignments
@@ -70,19 +71,21 @@ inline constexpr std::size_t least_pulled_bytes = std::size_t{32} << 10;
 template <class Schedule, path Path, class Transport>
 void walk_mapped(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
                  const schedule::layout& layout) {
-  const std::size_t length = schedule::walk_length<Schedule>(p, layout.pieces());
+  const std::size_t pieces = schedule::pieces_of<Schedule>(p, layout);
+  const std::size_t length = schedule::walk_length<Schedule>(p, pieces);
   mapped_problem problem;
   problem.ranks = p;
   problem.layout = layout;
+  problem.pieces = pieces;
   problem.element_size = call.identity.element_size;
   problem.base = session.base();
-  problem.touching_end = Path == path::in_place ? schedule::touching_length<Schedule>(p, layout.pieces()) : length;
+  problem.touching_end = Path == path::in_place ? schedule::touching_length<Schedule>(p, pieces) : length;
   problem.non_temporal = call.bytes() >= non_temporal_bytes;
   session.advance(length + 1);
   session.touching_ends_at(problem.base + 1 + problem.touching_end);
   host_thread<Transport> policy(session, call);
-  mapped_executor<Path, host_thread<Transport>> executor(policy, problem);
-  schedule::walk<Schedule>(p, layout.pieces(), executor);
+  executor_for<Path, host_thread<Transport>, Schedule> executor(policy, problem);
+  schedule::walk<Schedule>(p, pieces, executor);
   executor.leave();
 }
 
@@ -93,7 +96,7 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   using ways = transport::buffer_addresses;
   constexpr bool may_pull = pulling_transport<Transport> && !Schedule::sends_partial_values;
   Transport& transport = session.transport();
-  const schedule::problem p{transport.rank(), transport.size(), call.identity.root};
+  const schedule::problem p{transport.rank(), transport.size(), call.identity.root, call.identity.rows};
   const std::size_t size = call.identity.element_size;
   // Both may refuse, and do so before anything moves.
   const auto plan_for = [&]<class S>(S, path how) {
