@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "support/launch.hpp"
+
 #include <toroid/collective/all_gather.hpp>
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/barrier.hpp>
@@ -8,6 +10,7 @@
 #include <toroid/collective/reduce_scatter.hpp>
 #include <toroid/communicator/communicator.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -156,6 +159,8 @@ using launcher =
 /// The launchers of the two transports, for tests that look at what both must do.
 void on_threads(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
 void on_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f);
+/// The same, counting how often the kernel copies from a peer; short of what is admitted, it does so wherever it may.
+launcher on_counted_processes(support::ways admitted, std::atomic<int>& pulls);
 /// On processes of which one is late to set up its end.
 void on_processes_with_a_late_one(int ranks, int late, const std::function<void(group_end&)>& f);
 inline void on_both(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {

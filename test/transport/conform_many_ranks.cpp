@@ -3,6 +3,8 @@
 #include "support/catch.hpp"
 #include "support/launch.hpp"
 
+#include <atomic>
+
 // The conformance suite with the algorithms for many ranks: they put operands into their own slots, send ranges of
 // blocks that wrap around, keep two values of one block in a slot, and cut vectors into parts of different length.
 
@@ -15,17 +17,6 @@ void on_staged_threads(int ranks, const toroid::options& chosen, const std::func
     return support::restricted(std::move(base), support::ways::through_regions);
   };
   support::run_threads_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), stage, erased(f));
-}
-
-void on_pulling_processes(int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
-  support::run_processes(
-      ranks,
-      [&](auto& comm) {
-        support::prefer_pulling(comm);
-        end_of end(comm);
-        f(end);
-      },
-      chosen);
 }
 
 void check_all(const launcher& launch, memory_kind where, extent how_much) {
@@ -58,14 +49,17 @@ TEST_CASE("Processes conform with algorithms for many ranks, where one buffer ca
   check_all(on_processes, memory_kind::mixed, extent::brief);
 }
 TEST_CASE("Processes conform with algorithms for many ranks, where the kernel copies from peers", "[conformance]") {
+  const support::shared_by_all<std::atomic<int>> pulls;
+  const launcher launch = on_counted_processes(support::ways::all, *pulls);
   const std::size_t least = toroid::detail::least_pulled_bytes / sizeof(element);
   for (const int ranks : {2, 3, 5, 6, 8})
     for (const std::size_t region : {std::size_t{4096}, std::size_t{0}})
-      on_pulling_processes(ranks, {.region_bytes = region}, [&](group_end& end) {
+      launch(ranks, {.region_bytes = region}, [&](group_end& end) {
         const std::size_t p = static_cast<std::size_t>(end.size());
         check(end, memory_kind::ordinary, {least - 1, least, least + p, 3 * least - 1}, many_rank_choices(),
               extent::brief);
       });
+  CHECK(*pulls > 0);
 }
 
 TEST_CASE("Threads conform on grids", "[conformance]") {

@@ -36,7 +36,9 @@ class counting : public support::restricted<toroid::transport::shm> {
   std::atomic<int>* m_pulls;
 };
 
-launcher on_counted_processes(support::ways admitted, std::atomic<int>& pulls) {
+}  // namespace
+
+conformance::launcher conformance::on_counted_processes(support::ways admitted, std::atomic<int>& pulls) {
   return [=, &pulls](int ranks, const toroid::options& chosen, const std::function<void(group_end&)>& f) {
     const auto count = [&](toroid::transport::shm base) { return counting(std::move(base), admitted, pulls); };
     support::run_processes_over(ranks, chosen, toroid::detail::waiting_of(ranks, chosen), count, [&](auto& comm) {
@@ -46,8 +48,6 @@ launcher on_counted_processes(support::ways admitted, std::atomic<int>& pulls) {
     });
   };
 }
-
-}  // namespace
 
 TEST_CASE("Processes conform in ordinary memory, by whatever path they choose", "[conformance]") {
   check(on_processes, memory_kind::ordinary);
