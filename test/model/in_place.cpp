@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that peers read where they stand, and write there (in place) or do not (pulled): the owner may use them again
-// as soon as its call has returned.
+// Buffers that peers read where they stand, and write there (in place) or do not (fetched, pulled): the owner may use
+// them again as soon as its call has returned.
 #include "model/mapped_calls.hpp"
 #include "support/catch.hpp"
 
@@ -26,11 +26,12 @@ bool allowed(Schedule, collective_kind kind, bool shares) {
 /// One call from each root, of each schedule that can be explored in a moment, or of each other one.
 template <path Path>
 void holds(int ranks, const std::vector<int>& roots, bool long_ones = false) {
-  model::tally count(std::string(Path == path::pulled ? "pulled, " : "in place, ") + std::to_string(ranks) +
-                     " ranks, " + std::to_string(roots.size()) + " calls of each schedule");
+  constexpr const char* name = Path == path::pulled ? "pulled, " : Path == path::fetched ? "fetched, " : "in place, ";
+  model::tally count(name + std::to_string(ranks) + " ranks, " + std::to_string(roots.size()) +
+                     " calls of each schedule");
   models::for_each_carried_out([&](auto schedule, collective_kind kind) {
-    // run_mapped pulls along no schedule that sends partial values.
-    if (Path == path::pulled && decltype(schedule)::sends_partial_values) return;
+    // run_mapped neither pulls nor fetches along a schedule that sends partial values.
+    if (Path != path::in_place && decltype(schedule)::sends_partial_values) return;
     if (model::takes_long(schedule, ranks) != long_ones) return;
     for (const bool shares : {false, true}) {
       if (!allowed(schedule, kind, shares)) continue;
@@ -80,6 +81,8 @@ TEST_CASE("planted faults of leaving the direct path are caught") {
     }
 }
 
+TEST_CASE("two ranks fetch from each other's buffers") { holds<path::fetched>(2, {0, 0, 1}); }
+TEST_CASE("three ranks fetch from each other's buffers") { holds<path::fetched>(3, {0, 2}); }
 TEST_CASE("two ranks pull from each other's buffers") { holds<path::pulled>(2, {0, 0, 1}); }
 TEST_CASE("three ranks pull from each other's buffers") { holds<path::pulled>(3, {0, 2}); }
 

@@ -18,8 +18,9 @@ namespace detail {
 
 template <class Transport, class T, class Algorithm>
 void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
-  static_assert(picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::broadcast; },
-                "toroid: broadcast is done by automatic, direct, ring or tree");
+  static_assert(
+      picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::broadcast; },
+      "toroid: broadcast is done by automatic, direct, ring or tree");
   auto& session = access::session(comm);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores
@@ -39,6 +40,9 @@ void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, con
   } else {
     if (call.bytes() <= transport::inline_bytes)
       run_short<schedule::direct_broadcast>(session, call);
+    else if (comm.size() == 2 && call.bytes() >= non_temporal_bytes)
+      // The root stores past the caches, where it can: that costs less than reading what it has in its own.
+      run_long<schedule::ring_broadcast, schedule::direct_broadcast>(session, call);
     else
       run_long<schedule::direct_broadcast>(session, call);
   }

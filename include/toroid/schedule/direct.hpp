@@ -64,6 +64,7 @@ struct direct_reduce_scatter {
 /// Cost: 2 steps, (p - 1)/p S bytes a rank.
 struct direct_all_gather {
   static constexpr bool plain_operations = true;
+  static constexpr bool fetches = true;
   static constexpr bool pipelined = true;
   static constexpr bool one_value_a_step = false;
   static constexpr bool sends_partial_values = false;

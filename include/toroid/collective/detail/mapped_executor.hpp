@@ -17,6 +17,7 @@ namespace toroid::detail {
 enum class path {
   in_place,  ///< peers' inputs are read and their results written where they stand; partial values go through slots
   staged,    ///< everything goes through the senders' hand-over regions
+  fetched,   ///< the same, but nobody writes a peer's memory: final values are read where their sender has them
   pulled,  ///< peers' inputs and results are copied by the kernel from where they stand; nobody writes a peer's memory
 };
 
@@ -132,6 +133,17 @@ class mapped_executor {
           continue;
         }
       }
+      if constexpr (Path == path::fetched) {
+        if (op.theirs == place::input) {
+          sources[i] = at(m_policy.input_of(from), offset);
+          continue;
+        }
+        if (op.theirs == place::delivered) {
+          m_policy.wait(from, done(time));
+          sources[i] = at(m_policy.result_of(from), offset);
+          continue;
+        }
+      }
       if constexpr (Path == path::pulled) {
         std::byte* const own = at(m_policy.own_result(), offset);
         if (op.theirs == place::input) {
@@ -165,7 +177,7 @@ class mapped_executor {
       } else if (Path == path::in_place && op.at == place::delivered) {
         destinations[destination_count++] = at(m_policy.result_of(to), offset);
         m_sent = true;
-      } else if (Path == path::pulled && op.at == place::delivered) {
+      } else if ((Path == path::pulled || Path == path::fetched) && op.at == place::delivered) {
         // They will fetch it from the own result.
       } else {
         to_slot = peers_read_slot = true;  // one slot, however many readers

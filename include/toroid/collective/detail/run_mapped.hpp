@@ -64,6 +64,9 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
   session.refuse_flaws(call.identity);
 }
 
+/// Messages shorter than this are not fetched from peers: waiting until they are there costs more than it could save.
+inline constexpr std::size_t least_fetched_bytes = std::size_t{16} << 10;
+
 /// Messages of ordinary memory shorter than this are always staged: a system call costs more than it could save.
 inline constexpr std::size_t least_pulled_bytes = std::size_t{32} << 10;
 
@@ -137,8 +140,12 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   session.refuse_flaws(call.identity);
   session.guarded([&] {
     if ((agreed & ways::reachable) != 0) {
-      walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
-      return;
+      if constexpr (requires { requires Schedule::fetches; })
+        // Storing to lines that a peer has in its cache costs more than reading them there; past the caches it does
+        // not.
+        if (call.bytes() >= least_fetched_bytes && call.bytes() < non_temporal_bytes)
+          return walk_mapped<Schedule, path::fetched>(session, call, p, direct_layout);
+      return walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
     }
     if constexpr (may_pull) {
       if ((agreed & ways::can_pull) != 0) {
