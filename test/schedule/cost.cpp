@@ -144,33 +144,6 @@ TEST_CASE("A torus of one row or column is a ring in both directions", "[schedul
   }
 }
 
-TEST_CASE("Costs are those of the table in the documentation", "[schedule]") {
-  struct line {
-    std::size_t bytes;
-    int side;  // of the grid of side * side ranks
-    double ring, halving_doubling, torus, tree, in_order_tree;
-  };
-  const machine m{cluster.alpha, cluster.beta, 0};
-  for (const line& l :
-       {line{resnet50, 8, 8.68, 8.11, 2.15, 9.16, 13.57}, line{resnet50, 16, 10.70, 8.23, 2.34, 9.31, 13.84},
-        line{resnet50, 32, 18.40, 8.27, 2.66, 9.46, 14.12}, line{1'000'000, 8, 0.709, 0.139, 0.160, 0.220, 0.310},
-        line{1'000'000, 16, 2.630, 0.160, 0.320, 0.260, 0.370},
-        line{1'000'000, 32, 10.310, 0.180, 0.640, 0.300, 0.430}}) {
-    const int p = l.side * l.side, pieces = l.bytes == resnet50 ? 128 : 8;
-    const double digit = l.bytes == resnet50 ? 0.0051 : 0.00051;
-    const auto milliseconds = [&](auto schedule, int cut) {
-      return 1e3 * cost(schedule, p, l.bytes, m, crossbar{}, cut).seconds;
-    };
-    CAPTURE(l.bytes, p);
-    CHECK(milliseconds(ring_all_reduce{}, 1) == Approx(l.ring).margin(digit));
-    CHECK(milliseconds(halving_doubling_all_reduce{}, 1) == Approx(l.halving_doubling).margin(digit));
-    CHECK(1e3 * cost(torus_2d_all_reduce{}, p, l.bytes, m, torus_of_links{{l.side, l.side}}, 1, l.side).seconds ==
-          Approx(l.torus).margin(digit));
-    CHECK(milliseconds(tree_all_reduce{}, pieces) == Approx(l.tree).margin(digit));
-    CHECK(milliseconds(in_order_tree_all_reduce{}, pieces) == Approx(l.in_order_tree).margin(digit));
-  }
-}
-
 TEST_CASE("Rounds and bytes are counted exactly where blocks are equal", "[schedule]") {
   for (const int p : rank_counts) {
     const std::size_t ranks = static_cast<std::size_t>(p), bytes = 24 * ranks;
