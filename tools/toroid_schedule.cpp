@@ -4,6 +4,7 @@
 //     toroid-schedule torus_2d --rows 3 --columns 4 --format dot | dot -Tsvg -o torus.svg
 //     toroid-schedule tree --ranks 6 --collective reduce --root 2
 //     toroid-schedule halving_doubling --ranks 1024 --format cost --bytes 100000000
+//     toroid-schedule all --ranks 12 --format facts
 #include <toroid/schedule/compose.hpp>
 #include <toroid/schedule/cost.hpp>
 #include <toroid/schedule/draw.hpp>
@@ -28,7 +29,7 @@ namespace {
 namespace schedule = toroid::schedule;
 using schedule::collective_kind;
 
-enum class format { text, dot, json, cost, proof };
+enum class format { text, dot, json, cost, proof, facts };
 
 struct settings {
   std::string name;
@@ -44,11 +45,8 @@ const std::map<std::string, collective_kind> kinds{{"all_reduce", collective_kin
                                                    {"all_gather", collective_kind::all_gather},
                                                    {"broadcast", collective_kind::broadcast},
                                                    {"reduce", collective_kind::reduce}};
-const std::map<std::string, format> formats{{"text", format::text},
-                                            {"dot", format::dot},
-                                            {"json", format::json},
-                                            {"cost", format::cost},
-                                            {"proof", format::proof}};
+const std::map<std::string, format> formats{{"text", format::text}, {"dot", format::dot},     {"json", format::json},
+                                            {"cost", format::cost}, {"proof", format::proof}, {"facts", format::facts}};
 
 template <class Schedule>
 std::string cost_of(Schedule s, const settings& set) {
@@ -81,9 +79,33 @@ std::string proof_of(Schedule s, const settings& set) {
   return text;
 }
 
-/// What was asked for, if `set` asks for this schedule.
+/// What it states of itself, as a line of JSON: `sent` is the share of the vector that its busiest rank sends.
+template <class Schedule>
+std::string facts_of(Schedule, const settings& set, const char* name, collective_kind kind) {
+  constexpr const char* levels[] = {"same_on_all_ranks", "run_to_run", "any_chunking"};
+  const schedule::problem p{0, set.ranks, set.root, set.rows};
+  const bool combines = kind != collective_kind::all_gather && kind != collective_kind::broadcast;
+  std::string collective;
+  for (const auto& [word, value] : kinds)
+    if (value == kind) collective = word;
+  const schedule::share sent = Schedule::sent(p);
+  return fmt::format(
+      "{{\"schedule\": \"{}\", \"collective\": \"{}\", \"ranks\": {}, \"rows\": {}, \"steps\": {}, \"sent\": [{}, {}], "
+      "\"operators\": \"{}\", \"determinism\": \"{}\", \"pipelined\": {}}}\n",
+      name, collective, set.ranks, set.rows, Schedule::steps(p), sent.of, sent.parts,
+      !combines                 ? "none"
+      : in_rank_order<Schedule> ? "all"
+                                : "commuting",
+      levels[static_cast<int>(Schedule::level)], Schedule::pipelined);
+}
+
+/// What was asked for, if `set` asks for this schedule; of all, what they state.
 template <class Schedule>
 bool matches(std::optional<std::string>& out, const settings& set, const char* name, collective_kind kind, Schedule s) {
+  if (set.name == "all") {
+    if (set.rows == 1 || std::string(name) == "torus_2d") out = out.value_or("") + facts_of(s, set, name, kind);
+    return false;
+  }
   if (set.name != name || set.kind != kind) return false;
   switch (set.how) {
     case format::text:
@@ -100,6 +122,9 @@ bool matches(std::optional<std::string>& out, const settings& set, const char* n
       break;
     case format::proof:
       out = proof_of(s, set);
+      break;
+    case format::facts:
+      out = facts_of(s, set, name, kind);
       break;
   }
   return true;
@@ -132,11 +157,13 @@ std::optional<std::string> answer(const settings& set) {
 int main(int argc, char** argv) {
   settings set;
   CLI::App app{"Draws a schedule as text, DOT or JSON, says what it costs, or proves it.", "toroid-schedule"};
-  app.add_option("name", set.name, "one_shot, direct, ring, halving_doubling, tree, in_order_tree or torus_2d")
+  app.add_option("name", set.name,
+                 "one_shot, direct, ring, halving_doubling, tree, in_order_tree or torus_2d; all: for --format facts")
       ->required();
-  app.add_option("--collective", set.kind,
-                 "what for: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce")
-      ->transform(CLI::CheckedTransformer(kinds));
+  auto* const collective =
+      app.add_option("--collective", set.kind,
+                     "what for: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce")
+          ->transform(CLI::CheckedTransformer(kinds));
   auto* const ranks =
       app.add_option("--ranks", set.ranks, "number of ranks (default 4), in one row")->check(CLI::Range(1, 65536));
   auto* const rows =
@@ -144,7 +171,7 @@ int main(int argc, char** argv) {
   auto* const columns = app.add_option("--columns", set.columns, "of the grid of ranks; then --ranks is not needed")
                             ->check(CLI::Range(1, 65536));
   app.add_option("--root", set.root, "of a broadcast or a reduction (default 0)")->check(CLI::Range(0, 65535));
-  app.add_option("--format", set.how, "text (default), dot, json, cost or proof")
+  app.add_option("--format", set.how, "text (default), dot, json, cost, proof or facts")
       ->transform(CLI::CheckedTransformer(formats));
   app.add_option("--bytes", set.bytes, "cost: of the vector (default 1 MiB)");
   app.add_option("--pieces", set.pieces, "cost: into which the vector is cut (default 1)")->check(CLI::PositiveNumber);
@@ -167,7 +194,9 @@ int main(int argc, char** argv) {
     if (set.ranks % set.rows != 0) return refuse(fmt::format("{} ranks do not form {} rows", set.ranks, set.rows));
     set.columns = set.ranks / set.rows;
   }
-  if ((rows->count() > 0 || columns->count() > 0) && set.name != "torus_2d" && set.rows > 1)
+  if (set.name == "all" && (set.how != format::facts || collective->count() > 0))
+    return refuse("all takes --format facts, and no --collective");
+  if ((rows->count() > 0 || columns->count() > 0) && set.name != "torus_2d" && set.name != "all" && set.rows > 1)
     return refuse(fmt::format("{} knows no grid: it takes --ranks", set.name));
   if (set.root >= set.ranks) return refuse(fmt::format("--root {} is not one of {} ranks", set.root, set.ranks));
   const std::optional<std::string> out = answer(set);
