@@ -4,6 +4,7 @@
 #include <toroid/core/buffer.hpp>
 #include <toroid/schedule/determinism.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 
@@ -100,10 +101,22 @@ struct torus_2d {
   static constexpr bool keeps_partial_results = true;
 };
 
+/// An algorithm of the program's own: it names the schedules that carry it out, by collective, and states what those of
+/// the library state. docs/extending.md shows one.
+///
+/// Ranks that name different ones in the same call are not told so.
+template <class T>
+concept own_algorithm = requires {
+  typename T::schedules;
+  requires std::same_as<decltype(T::level), const determinism>;
+  requires std::same_as<decltype(T::reorders), const bool>;               ///< operands do not meet in rank order
+  requires std::same_as<decltype(T::keeps_partial_results), const bool>;  ///< one rank hands sums on to another
+};
+
 namespace detail {
 
 template <class T>
-inline constexpr algorithm_kind algorithm_of = algorithm_kind::automatic;
+inline constexpr algorithm_kind algorithm_of = own_algorithm<T> ? algorithm_kind::own : algorithm_kind::automatic;
 template <>
 inline constexpr algorithm_kind algorithm_of<direct> = algorithm_kind::direct;
 template <>
@@ -134,7 +147,7 @@ struct not_given {};
 
 }  // namespace detail
 
-/// An algorithm: one of automatic, direct, ring, halving_doubling, tree, torus_2d.
+/// An algorithm: one of automatic, direct, ring, halving_doubling, tree, torus_2d, or the program's own.
 template <class T>
 concept algorithm = detail::is_algorithm<T>;
 

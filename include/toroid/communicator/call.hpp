@@ -18,7 +18,8 @@ enum class algorithm_kind : std::uint8_t {
   halving_doubling,
   tree,
   tree_in_order,  ///< `tree`, with an operator that does not commute
-  torus_2d
+  torus_2d,
+  own  ///< the program's
 };
 
 inline const char* name_of(collective_kind kind) noexcept {
@@ -26,8 +27,8 @@ inline const char* name_of(collective_kind kind) noexcept {
   return names[static_cast<int>(kind)];
 }
 inline const char* name_of(algorithm_kind kind) noexcept {
-  constexpr const char* names[] = {"automatic", "direct",        "ring",    "halving_doubling",
-                                   "tree",      "tree in order", "torus_2d"};
+  constexpr const char* names[] = {"automatic", "direct",        "ring",     "halving_doubling",
+                                   "tree",      "tree in order", "torus_2d", "an algorithm of the program"};
   return names[static_cast<int>(kind)];
 }
 

@@ -20,6 +20,8 @@ inline constexpr bool picks_by_length = is_one_of<Algorithm, automatic, direct>;
 /// The schedules of an algorithm that has one for all lengths, by collective; those that it does not know are missing.
 template <class Algorithm>
 struct schedules_of {};
+template <own_algorithm Algorithm>
+struct schedules_of<Algorithm> : Algorithm::schedules {};
 
 template <>
 struct schedules_of<ring> {
