@@ -47,6 +47,21 @@ void call(group& comm) {
   toroid::broadcast(comm, words, 0);
 }
 
+#elif defined(REFUSE_ALGORITHM_WITHOUT_A_SCHEDULE)
+// expect: toroid: this algorithm names no schedule for all_reduce
+struct own {
+  struct schedules {
+    using REFUSED(all_gather, all_reduce) = toroid::schedule::REFUSED(ring_all_gather, ring_all_reduce);
+  };
+  static constexpr toroid::determinism level = toroid::determinism::run_to_run;
+  static constexpr bool reorders = true;
+  static constexpr bool keeps_partial_results = true;
+};
+void call(group& comm) {
+  std::vector<float> values(8);
+  toroid::all_reduce(comm, values, own{});
+}
+
 #elif defined(REFUSE_LIST)
 // expect: toroid: a buffer must be contiguous
 void call(group& comm) {

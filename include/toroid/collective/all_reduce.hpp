@@ -21,6 +21,9 @@ namespace detail {
 
 template <class Algorithm, class Session>
 void run_all_reduce(Session& session, const collective_call& call) {
+  static_assert(
+      picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::all_reduce; },
+      "toroid: this algorithm names no schedule for all_reduce");
   if constexpr (!picks_by_length<Algorithm>) {
     run_long<typename schedules_of<Algorithm>::all_reduce>(session, call);
   } else {
