@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // toroid-bench: times a collective over sizes and checks every element of every result. See README.md.
+#include "toroid_bench/launcher_environment.hpp"
+#include "toroid_bench/mpi_launcher.hpp"
 #include "toroid_bench/settings.hpp"
 #include "toroid_bench/timing.hpp"
 
@@ -10,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +24,10 @@ using namespace bench;
 /// What was typed, before it is known whether it makes sense.
 struct arguments {
   settings what;
+  std::optional<int> ranks;
   std::optional<launch> given_launch;
   std::optional<transport> given_transport;
+  std::optional<checking> given_checking;
   std::optional<std::uint64_t> low;
   std::uint64_t high = std::uint64_t{64} << 20;
   std::uint64_t factor = 4;
@@ -61,12 +66,13 @@ CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help
   group(add_words<transport>(sub, "--transport", "how ranks meet; by default what --launch needs",
                              [&a](transport value) { a.given_transport = value; }),
         "Ranks");
-  group(sub.add_option("--ranks", s.ranks, "number of ranks")->check(CLI::Range(1, 4096))->capture_default_str(),
+  group(sub.add_option("--ranks", a.ranks, "number of ranks; by default 2, of --launch mpi what mpiexec has started")
+            ->check(CLI::Range(1, 4096)),
         "Ranks");
   group(sub.add_flag("--pin,!--no-pin", s.pin, "pin ranks to cores in turn (default)"), "Ranks");
-  group(add_words<checking>(
-            sub, "--check", "what the library verifies in every call", [&s](checking value) { s.checking = value; },
-            s.checking),
+  group(add_words<checking>(sub, "--check",
+                            "what the library verifies in every call; by default calls, of --transport mpi none",
+                            [&a](checking value) { a.given_checking = value; }),
         "Ranks");
 
   group(sub.add_option("--iterations", s.iterations, "calls of a run; by default as many as suit the size")
@@ -77,8 +83,12 @@ CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help
             ->capture_default_str(),
         "Measuring");
   group(add_words<format>(
-            sub, "--format", "columns of nccl-tests, comma-separated values, or one JSON document",
+            sub, "--format", "columns of nccl-tests or of the OSU micro-benchmarks, comma-separated values, or JSON",
             [&s](format value) { s.format = value; }, s.format),
+        "Measuring");
+  group(sub.add_flag("--full", s.full, "all columns of --format osu"), "Measuring");
+  group(add_words<opponent>(sub, "--vs", "whose collective to time in turn: MPI's own, which implies --launch mpi",
+                            [&s](opponent value) { s.vs = value; }),
         "Measuring");
   if (kind == collective::barrier) return sub;
 
@@ -130,17 +140,32 @@ CLI::App& add_collective(CLI::App& app, collective kind, const std::string& help
   return sub;
 }
 
+/// What a rank is, given or implied.
+launch launch_of(const arguments& a) {
+  if (a.given_launch) return *a.given_launch;
+  if (a.what.vs || a.given_transport == transport::mpi) return launch::mpi;
+  return a.given_transport == transport::shm ? launch::processes : launch::threads;
+}
+
 /// Fills in what was left out. Contradictions are left to refusal().
-void complete(arguments& a) {
+///
+/// @param world  ranks that mpiexec has started, if one has
+void complete(arguments& a, std::optional<int> world) {
   settings& s = a.what;
-  s.transport = a.given_transport.value_or(a.given_launch == launch::processes ? transport::shm : transport::threads);
-  s.launch = a.given_launch.value_or(s.transport == transport::shm ? launch::processes : launch::threads);
+  s.launch = launch_of(a);
+  s.transport = a.given_transport.value_or(s.launch == launch::threads ? transport::threads : transport::shm);
+  s.checking = a.given_checking.value_or(s.transport == transport::mpi ? checking::none : checking::calls);
+  if (world && a.ranks && *a.ranks != *world)
+    throw CLI::ValidationError("--ranks",
+                               std::to_string(*a.ranks) + ", but mpiexec has started " + std::to_string(*world));
+  s.ranks = world ? *world : a.ranks.value_or(2);
   if (a.segment_bytes) s.segment_bytes = *a.segment_bytes;
   switch (s.collective) {
     case collective::all_reduce:
     case collective::all_gather:
       s.in_place = !a.only_out_of_place;
       s.out_of_place = !a.only_in_place;
+      if (s.format == format::osu && !a.only_in_place) s.in_place = false;  // one column, and theirs is out of place
       break;
     case collective::reduce_scatter:
       s.in_place = false;
@@ -154,7 +179,8 @@ void complete(arguments& a) {
     s.sizes = {0};
     return;
   }
-  const std::uint64_t low = a.low.value_or(std::max<std::uint64_t>(4, size_of(s.element)));
+  const std::uint64_t blocks = s.format == format::osu && s.osu_counts_blocks() ? std::uint64_t(s.ranks) : 1;
+  const std::uint64_t low = a.low.value_or(blocks * std::max<std::uint64_t>(4, size_of(s.element)));
   if (low == 0) throw CLI::ValidationError("--min-bytes", "must be at least one element");
   if (low > a.high) throw CLI::ValidationError("--min-bytes", std::to_string(low) + " is more than --max-bytes");
   s.sizes = sizes_between(low, a.high, a.factor, std::vector<std::size_t>(a.also.begin(), a.also.end()));
@@ -172,17 +198,24 @@ int main(int argc, char** argv) {
   add_collective(app, collective::all_gather, "every rank gets the blocks of all", a);
   add_collective(app, collective::broadcast, "every rank gets what the root has", a);
   add_collective(app, collective::barrier, "no rank leaves before all have come", a);
+  const bool speaks = launched_rank().value_or(0) == 0;  // one rank is enough to say what is wrong
+  std::unique_ptr<mpi_launcher> world;
   try {
     app.parse(argc, argv);
-    complete(a);
+    if (launch_of(a) == launch::mpi) world = join_mpi(argc, argv);
+    complete(a, world ? std::optional(world->ranks()) : std::nullopt);
     if (const std::string why = refusal(a.what); !why.empty()) throw CLI::ValidationError(why);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : wrong_argument;
+    const int status = speaks ? app.exit(error) : error.get_exit_code();
+    return status == 0 ? 0 : wrong_argument;
+  } catch (const std::exception& error) {
+    if (speaks) std::fprintf(stderr, "toroid-bench: %s\n", error.what());
+    return wrong_argument;
   }
   try {
-    return run(a.what) == 0 ? 0 : wrong_result;
+    return (world ? world->run(a.what) : run(a.what)) == 0 ? 0 : wrong_result;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "toroid-bench: %s\n", error.what());
+    if (speaks) std::fprintf(stderr, "toroid-bench: %s\n", error.what());
     return wrong_result;
   }
 }

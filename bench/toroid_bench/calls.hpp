@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace bench {
 
@@ -25,14 +26,17 @@ struct calls {
 using threads_communicator = toroid::communicator<toroid::transport::threads>;
 using shm_communicator = toroid::communicator<toroid::transport::shm>;
 
+/// Whether ranks can reach memory of each other. Over the other transport, MPI's messages, the element types are few,
+/// because each is compiled once more for each MPI library.
+template <class Communicator>
+inline constexpr bool is_mapped =
+    std::is_same_v<Communicator, threads_communicator> || std::is_same_v<Communicator, shm_communicator>;
+
 /// The calls for the collective, operator and algorithm of given settings, on elements of type T. Compiled in
-/// calls_*.cpp, a few types each.
+/// calls_*.cpp, a few types each, and in mpi/calls.cpp.
 ///
 /// @pre  refusal(settings) is empty
-template <class T>
-struct calls_on {
-  static calls<threads_communicator> over_threads(const settings& what);
-  static calls<shm_communicator> over_shm(const settings& what);
-};
+template <class Communicator, class T>
+calls<Communicator> calls_over(const settings& what);
 
 }  // namespace bench

@@ -135,13 +135,9 @@ calls<Communicator> over(const settings& what) {
 
 }  // namespace detail
 
-template <class T>
-calls<threads_communicator> calls_on<T>::over_threads(const settings& what) {
-  return detail::over<T, threads_communicator>(what);
-}
-template <class T>
-calls<shm_communicator> calls_on<T>::over_shm(const settings& what) {
-  return detail::over<T, shm_communicator>(what);
+template <class Communicator, class T>
+calls<Communicator> calls_over(const settings& what) {
+  return detail::over<T, Communicator>(what);
 }
 
 }  // namespace bench

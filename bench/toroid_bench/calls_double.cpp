@@ -3,6 +3,7 @@
 
 namespace bench {
 
-template struct calls_on<double>;
+template calls<threads_communicator> calls_over<threads_communicator, double>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, double>(const settings&);
 
 }  // namespace bench

@@ -3,6 +3,7 @@
 
 namespace bench {
 
-template struct calls_on<float>;
+template calls<threads_communicator> calls_over<threads_communicator, float>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, float>(const settings&);
 
 }  // namespace bench

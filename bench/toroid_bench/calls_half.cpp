@@ -3,7 +3,9 @@
 
 namespace bench {
 
-template struct calls_on<toroid::float16>;
-template struct calls_on<toroid::bfloat16>;
+template calls<threads_communicator> calls_over<threads_communicator, toroid::float16>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, toroid::float16>(const settings&);
+template calls<threads_communicator> calls_over<threads_communicator, toroid::bfloat16>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, toroid::bfloat16>(const settings&);
 
 }  // namespace bench

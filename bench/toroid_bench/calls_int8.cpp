@@ -5,7 +5,9 @@
 
 namespace bench {
 
-template struct calls_on<std::int8_t>;
-template struct calls_on<std::uint8_t>;
+template calls<threads_communicator> calls_over<threads_communicator, std::int8_t>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, std::int8_t>(const settings&);
+template calls<threads_communicator> calls_over<threads_communicator, std::uint8_t>(const settings&);
+template calls<shm_communicator> calls_over<shm_communicator, std::uint8_t>(const settings&);
 
 }  // namespace bench

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view nccl_head =
     "{:>12} {:>12} {:>8} {:>11} {:>5}  {:>10} {:>7} {:>7} {:>6}  {:>10} {:>7} {:>7} {:>6}  {:>10} {:>10} {:>7}  "
-    "{:>10} {:>10} {:>7}  {:>8} {:>9}\n";
+    "{:>10} {:>10} {:>7}  {:>8} {:>9}";
 
 std::string bandwidth(double value) { return fmt::format("{:.2f}", value); }
 std::string microseconds(double value) {
@@ -32,9 +32,11 @@ std::string microseconds(double value) {
 using nlohmann::ordered_json;
 
 /// One line as columns in their order: both formats for programs print these.
-ordered_json columns(const settings& s, const line& l, const figure& f, std::string_view place) {
+ordered_json columns(const settings& s, const line& l, const measured_form& form, std::string_view place,
+                     const std::optional<library_name>& vs) {
   const auto rounded = [](double value) { return std::round(value * 1e3) / 1e3; };
-  return {
+  const figure& f = form.own;
+  ordered_json all = {
       {"collective", word(s.collective)},
       {"launch", word(s.launch)},
       {"ranks", s.ranks},
@@ -44,7 +46,7 @@ ordered_json columns(const settings& s, const line& l, const figure& f, std::str
       {"segment_bytes", s.segment_bytes ? ordered_json(*s.segment_bytes) : ordered_json()},
       {"type", s.has_data() ? word(s.element) : "none"},
       {"redop", s.reduces() ? word(s.reduction) : "none"},
-      {"root", s.collective == collective::broadcast ? s.root : -1},
+      {"root", s.has_root() ? s.root : -1},
       {"place", place},
       {"bytes", l.bytes},
       {"count", l.count},
@@ -61,6 +63,17 @@ ordered_json columns(const settings& s, const line& l, const figure& f, std::str
       {"iterations", l.iterations},
       {"repeat", s.repeat},
   };
+  if (vs) {
+    const figure other = form.vs.value_or(figure{});
+    all["vs"] = vs->word;
+    all["vs_time_us"] = rounded(other.time);
+    all["vs_min_us"] = rounded(other.least);
+    all["vs_p99_us"] = rounded(other.p99);
+    all["vs_ratio"] = rounded(form.ratio());
+    all["vs_wrong"] = other.wrong;
+    all["vs_version"] = vs->version;
+  }
+  return all;
 }
 
 std::string csv_text(const ordered_json& value) {
@@ -93,8 +106,8 @@ ordered_json machine(const std::vector<int>& cores) {
   };
 }
 
-ordered_json described(const settings& s) {
-  return {
+ordered_json described(const settings& s, const std::optional<library_name>& vs) {
+  ordered_json all = {
       {"collective", word(s.collective)},
       {"launch", word(s.launch)},
       {"ranks", s.ranks},
@@ -113,6 +126,13 @@ ordered_json described(const settings& s) {
       {"pin", s.pin},
       {"check", word(s.checking)},
   };
+  if (vs) all["vs"] = {{"library", vs->word}, {"version", vs->version}};
+  return all;
+}
+
+std::string nccl_vs_cells(const std::optional<measured_form>& form) {
+  if (!form || !form->vs) return fmt::format("  {:>10} {:>7} {:>6}", "N/A", "N/A", "N/A");
+  return fmt::format("  {:>10} {:>7.2f} {:>6}", microseconds(form->vs->time), form->ratio(), form->vs->wrong);
 }
 
 /// Text from elsewhere may hold bytes that are no UTF-8.
@@ -126,9 +146,11 @@ void output::header() const {
   switch (m_what.format) {
     case format::nccl:
       return nccl_header();
+    case format::osu:
+      return osu_header();
     case format::csv: {
       std::string names;
-      const ordered_json all = columns(m_what, {}, {}, {});
+      const ordered_json all = columns(m_what, {}, {}, {}, m_vs);
       for (const auto& column : all.items()) names += (names.empty() ? "" : ",") + column.key();
       return fmt::print("{}\n", names);
     }
@@ -144,13 +166,21 @@ void output::nccl_header() const {
              word(s.transport));
   if (s.has_data()) fmt::print(", memory {}, algorithm {}", word(s.memory), word(s.algorithm));
   if (s.segment_bytes) fmt::print(", segments of {} B", *s.segment_bytes);
-  fmt::print("\n# {} usable cores{}; time: median of {} runs' medians; p50, p99: over all calls\n#\n", m_cores.size(),
+  fmt::print("\n# {} usable cores{}; time: median of {} runs' medians; p50, p99: over all calls\n", m_cores.size(),
              s.pin ? ", ranks pinned to them in turn" : ", ranks not pinned", s.repeat);
-  fmt::print("#{:>62}  {:<33} {:<33} {:<29}  {:<29}\n", "", "out-of-place", "in-place", "out-of-place", "in-place");
-  fmt::print("#{}", fmt::format(fmt::runtime(nccl_head), "size", "count", "type", "redop", "root", "time", "algbw",
-                                "busbw", "#wrong", "time", "algbw", "busbw", "#wrong", "p50", "p99", "skew", "p50",
-                                "p99", "skew", "barrier", "placement"));
-  fmt::print("#{}",
+  if (m_vs) fmt::print("# in turn with {}; ratio: how many times faster toroid is\n", m_vs->version);
+  fmt::print("#\n#{:>62}  {:<33} {:<33} {:<29}  {:<29}", "", "out-of-place", "in-place", "out-of-place", "in-place");
+  const std::string vs_head = m_vs ? fmt::format("  {:>10} {:>7} {:>6}  {:>10} {:>7} {:>6}", m_vs->word, "ratio",
+                                                 "#wrong", m_vs->word, "ratio", "#wrong")
+                                   : "";
+  if (m_vs) fmt::print("  {:>18}  {:<25} {:<25}", "", "out-of-place", "in-place");
+  fmt::print("\n");
+  fmt::print("#{}{}\n",
+             fmt::format(fmt::runtime(nccl_head), "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+                         "#wrong", "time", "algbw", "busbw", "#wrong", "p50", "p99", "skew", "p50", "p99", "skew",
+                         "barrier", "placement"),
+             vs_head);
+  fmt::print("#{}\n",
              fmt::format(fmt::runtime(nccl_head), "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
                          "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", "(us)", "(us)", "(us)", "(ns)", ""));
 }
@@ -159,18 +189,23 @@ void output::nccl_header() const {
 void output::json_header() const {
   const std::string version = fmt::format("{}.{}.{}", TOROID_VERSION_MAJOR, TOROID_VERSION_MINOR, TOROID_VERSION_PATCH);
   fmt::print("{{\"toroid\": {},\n\"machine\": {},\n\"settings\": {},\n\"lines\": [", dumped(version),
-             dumped(machine(m_cores)), dumped(described(m_what)));
+             dumped(machine(m_cores)), dumped(described(m_what, m_vs)));
 }
 
 void output::add(const line& result, meeting::totals& total) {
   clear_progress();
-  const auto row = [&](const std::optional<figure>& f, std::string_view place) {
-    if (!f) return;
-    total.wrong += f->wrong;
-    total.bus_bandwidth += f->bus_bandwidth;
+  const auto row = [&](const std::optional<measured_form>& form, std::string_view place) {
+    if (!form) return;
+    total.wrong += form->own.wrong;
+    total.bus_bandwidth += form->own.bus_bandwidth;
     ++total.figures;
-    if (m_what.format == format::nccl) return;
-    const ordered_json all = columns(m_what, result, *f, place);
+    if (form->vs) {
+      total.vs_wrong += form->vs->wrong;
+      total.vs_logarithms += form->ratio() > 0 ? std::log(form->ratio()) : 0;
+      ++total.vs_figures;
+    }
+    if (m_what.format == format::nccl || m_what.format == format::osu) return;
+    const ordered_json all = columns(m_what, result, *form, place, m_vs);
     if (m_what.format == format::json) {
       fmt::print("{}\n{}", m_rows++ == 0 ? "" : ",", dumped(all));
       return;
@@ -182,6 +217,7 @@ void output::add(const line& result, meeting::totals& total) {
   row(result.out_of_place, "out");
   row(result.in_place, "in");
   if (m_what.format == format::nccl) nccl_line(result);
+  if (m_what.format == format::osu) osu_line(result);
   flush();
 }
 
@@ -189,14 +225,17 @@ void output::nccl_line(const line& result) const {
   const settings& s = m_what;
   const std::string_view type = s.has_data() ? word(s.element) : "none";
   const std::string_view operation = s.reduces() ? word(s.reduction) : "none";
-  const int root = s.collective == collective::broadcast ? s.root : -1;
+  const int root = s.has_root() ? s.root : -1;
   const figure none;
-  const auto shown = [](const std::optional<figure>& f, std::string text) { return f ? text : std::string("N/A"); };
-  const figure& out = result.out_of_place ? *result.out_of_place : none;
-  const figure& in = result.in_place ? *result.in_place : none;
+  const auto shown = [](const std::optional<measured_form>& f, std::string text) {
+    return f ? text : std::string("N/A");
+  };
+  const figure& out = result.out_of_place ? result.out_of_place->own : none;
+  const figure& in = result.in_place ? result.in_place->own : none;
   const auto& has_out = result.out_of_place;
   const auto& has_in = result.in_place;
-  fmt::print(" {}",
+  const std::string vs = m_vs ? nccl_vs_cells(result.out_of_place) + nccl_vs_cells(result.in_place) : "";
+  fmt::print(" {}{}\n",
              fmt::format(fmt::runtime(nccl_head), result.bytes, result.count, type, operation, root,
                          shown(has_out, microseconds(out.time)), shown(has_out, bandwidth(out.algorithm_bandwidth)),
                          shown(has_out, bandwidth(out.bus_bandwidth)), shown(has_out, std::to_string(out.wrong)),
@@ -205,7 +244,8 @@ void output::nccl_line(const line& result) const {
                          shown(has_out, microseconds(out.p50)), shown(has_out, microseconds(out.p99)),
                          shown(has_out, microseconds(out.skew)), shown(has_in, microseconds(in.p50)),
                          shown(has_in, microseconds(in.p99)), shown(has_in, microseconds(in.skew)),
-                         fmt::format("{:.0f}", result.barrier_ns), result.placement));
+                         fmt::format("{:.0f}", result.barrier_ns), result.placement),
+             vs);
 }
 
 void output::footer(const meeting::totals& total, const std::string& why_failed) const {
@@ -213,10 +253,16 @@ void output::footer(const meeting::totals& total, const std::string& why_failed)
   clear_progress();
   if (m_what.format == format::json) {
     const ordered_json error = why_failed.empty() ? ordered_json() : ordered_json(why_failed);
-    fmt::print("\n],\n\"wrong\": {},\n\"error\": {}}}\n", total.wrong, dumped(error));
+    const std::string vs = m_vs ? fmt::format("\"vs_wrong\": {},\n", total.vs_wrong) : "";
+    fmt::print("\n],\n\"wrong\": {},\n{}\"error\": {}}}\n", total.wrong, vs, dumped(error));
   } else if (m_what.format == format::nccl && why_failed.empty()) {
     fmt::print("# Out of bounds values : {} {}\n", total.wrong, total.wrong == 0 ? "OK" : "FAILED");
     fmt::print("# Avg bus bandwidth    : {:.4f}\n", bandwidth);
+    if (m_vs) {
+      const double mean = total.vs_figures == 0 ? 0.0 : std::exp(total.vs_logarithms / double(total.vs_figures));
+      fmt::print("# Wrong values of {:<5}: {} {}\n", m_vs->word, total.vs_wrong, total.vs_wrong == 0 ? "OK" : "FAILED");
+      fmt::print("# Geometric mean ratio : {:.2f}\n", mean);
+    }
   }
   flush();
 }

@@ -10,8 +10,8 @@
 namespace bench {
 
 enum class collective { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
-enum class launch { threads, processes };
-enum class transport { threads, shm };
+enum class launch { threads, processes, mpi };
+enum class transport { threads, shm, mpi };
 enum class memory { ordinary, shared };
 enum class algorithm { automatic, direct, ring, halving_doubling, tree, torus_2d };
 enum class element {
@@ -38,8 +38,9 @@ enum class reduction {
   logical_and,
   logical_or,
 };
-enum class format { nccl, csv, json };
+enum class format { nccl, osu, csv, json };
 enum class checking { none, calls };
+enum class opponent { mpi };
 
 /// The words for the values of an enumeration, in the order of its values.
 template <class E>
@@ -48,9 +49,9 @@ template <>
 inline constexpr auto words<collective> = std::to_array<std::string_view>({"all_reduce", "reduce_scatter", "all_gather",
                                                                            "broadcast", "barrier"});
 template <>
-inline constexpr auto words<launch> = std::to_array<std::string_view>({"threads", "processes"});
+inline constexpr auto words<launch> = std::to_array<std::string_view>({"threads", "processes", "mpi"});
 template <>
-inline constexpr auto words<transport> = std::to_array<std::string_view>({"threads", "shm"});
+inline constexpr auto words<transport> = std::to_array<std::string_view>({"threads", "shm", "mpi"});
 template <>
 inline constexpr auto words<memory> = std::to_array<std::string_view>({"private", "shared"});
 template <>
@@ -65,9 +66,11 @@ inline constexpr auto words<reduction> = std::to_array<std::string_view>({"sum",
                                                                           "average", "bit_and", "bit_or", "bit_xor",
                                                                           "logical_and", "logical_or"});
 template <>
-inline constexpr auto words<format> = std::to_array<std::string_view>({"nccl", "csv", "json"});
+inline constexpr auto words<format> = std::to_array<std::string_view>({"nccl", "osu", "csv", "json"});
 template <>
 inline constexpr auto words<checking> = std::to_array<std::string_view>({"none", "calls"});
+template <>
+inline constexpr auto words<opponent> = std::to_array<std::string_view>({"mpi"});
 
 static_assert(words<collective>.size() == std::size_t(collective::barrier) + 1);
 static_assert(words<algorithm>.size() == std::size_t(algorithm::torus_2d) + 1);
@@ -101,9 +104,14 @@ struct settings {
   bool pin = true;
   bench::checking checking = checking::calls;
   bench::format format = format::nccl;
+  bool full = false;           ///< of format osu: all of its columns
+  std::optional<opponent> vs;  ///< whose collective is timed in turn
 
   bool reduces() const { return collective == collective::all_reduce || collective == collective::reduce_scatter; }
   bool has_data() const { return collective != collective::barrier; }
+  bool has_root() const { return collective == collective::broadcast; }
+  /// Whether the OSU micro-benchmarks count what one rank brings or gets, instead of the whole buffer.
+  bool osu_counts_blocks() const { return collective == collective::all_gather; }
 };
 
 std::size_t size_of(element type);
@@ -112,7 +120,7 @@ bool is_integer(element type);
 /// Why these settings cannot be measured, in a sentence; empty if they can.
 std::string refusal(const settings& what);
 
-/// Measures and prints. Returns the number of wrong elements.
+/// Launches ranks that are threads or forked processes, measures and prints. Returns the number of wrong elements.
 std::size_t run(const settings& what);
 
 }  // namespace bench

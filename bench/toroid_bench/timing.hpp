@@ -134,6 +134,9 @@ class meeting {
     std::uint64_t wrong = 0;
     double bus_bandwidth = 0;
     std::uint64_t figures = 0;
+    std::uint64_t vs_wrong = 0;  ///< of another library, timed in turn
+    double vs_logarithms = 0;    ///< of the ratios to it
+    std::uint64_t vs_figures = 0;
   };
   totals& total() { return m_header->total; }
 
