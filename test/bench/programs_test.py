@@ -4,36 +4,17 @@
 
 usage: programs_test.py TOROID_BENCH YARDSTICK PLOT
 """
-import csv
-import io
 import json
 import math
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
-SIZES = ["--min-bytes", "4", "--max-bytes", "64K", "--factor", "128", "--repeat", "1", "--iterations", "3"]
-COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"]
-
-failures = []
-
-
-def check(ok, text):
-    print(("ok      " if ok else "FAILED  ") + text, flush=True)
-    if not ok:
-        failures.append(text)
-
-
-def run(*command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
-
-
-def rows_of(done):
-    return list(csv.DictReader(io.StringIO(done.stdout)))
-
+sys.dont_write_bytecode = True  # importing leaves nothing in the source tree
+from checking import (COLLECTIVES, FORMATS, SIZES, check, check_format, data_lines, document_of, failures,  # noqa: E402
+                      numbers, rows_of, run, sizes_for)
 
 def is_finite_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
@@ -51,8 +32,7 @@ def check_json(bench):
         done = run(bench, *what, "--format", "json")
         check(done.returncode == 0, f"{name} ends with {done.returncode} {done.stderr.strip()}")
         try:
-            # NaN and Infinity are no JSON, though Python reads them.
-            document = json.loads(done.stdout, parse_constant=lambda word: math.nan)
+            document = document_of(done)
         except ValueError as error:
             check(False, f"{name} is no JSON: {error}")
             continue
@@ -102,9 +82,74 @@ def check_json(bench):
         check(False, f"json: a run that ends early leaves no JSON: {error}: {done.stdout} {done.stderr}")
 
 
+def check_osu(bench):
+    """The columns that scripts for the OSU micro-benchmarks read."""
+    done = run(bench, "all_reduce", *SIZES, "--format", "osu")
+    head = [line for line in done.stdout.splitlines() if line.startswith("#")][-1]
+    check(head == "# Size       Avg Latency(us)", f"osu: headed by '{head}'")
+    sizes = [line[0] for line in data_lines(done)]
+    check(sizes == ["4", "512", "65536"], f"osu: sizes {sizes} of the whole buffer")
+
+    done = run(bench, "all_gather", "--ranks", "4", "--max-bytes", "4K", "--iterations", "3", "--repeat", "2", "--format", "osu",
+               "--full")
+    head = [line for line in done.stdout.splitlines() if line.startswith("#")][-1]
+    check(re.split(r"\s{2,}", head) == ["# Size", "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations"],
+          f"osu: headed by '{head}'")
+    lines = [numbers(line) for line in data_lines(done)]
+    check([line[0] for line in lines] == [4, 16, 64, 256, 1024], "osu: sizes of one rank's block, from one element on")
+    check(all(len(line) == 5 and 0 < line[2] <= line[1] <= line[3] and line[4] == 6 for line in lines),
+          "osu: least <= average <= greatest, and the calls of all runs")
+
+    head, *lines = run(bench, "barrier", "--iterations", "3", "--format", "osu").stdout.splitlines()[-2:]
+    check(head.split() == ["#", "Avg", "Latency(us)"] and len(lines[0].split()) == 1, "osu: a barrier has no sizes")
+
+
+def check_refusals(bench):
+    """What does not apply is refused, not ignored."""
+    refused = [
+        ("all_reduce", "--launch threads --transport shm", "does not go with"),
+        ("all_reduce", "--launch mpi --transport threads", "no MPI in it"),
+        ("all_reduce", "--ranks 0", "--ranks"),
+        ("all_reduce", "--type float --op bit_and", "is for integers"),
+        ("all_reduce", "--algorithm ring --type int32 --op average", "not exact"),
+        ("all_reduce", "--no-such-option", "no-such-option"),
+        ("all_reduce", "--format xml", "xml"),
+        ("all_reduce", "--root 1", "root"),
+        ("all_reduce", "--rows 1", "for --algorithm torus_2d"),
+        ("all_reduce", "--algorithm torus_2d --rows 2 --columns 2 --ranks 3", "do not fit 3 ranks"),
+        ("all_reduce", "--segment-bytes 4K", "automatic chooses its own"),
+        ("all_reduce", "--full", "--format osu"),
+        ("all_reduce", "--format osu --in-place --out-of-place", "excludes"),
+        ("all_reduce", "--launch threads --vs mpi", "--vs mpi needs --launch mpi"),
+        ("all_reduce", "--vs gloo", "gloo"),
+        ("reduce_scatter", "--in-place", "in-place"),
+        ("reduce_scatter", "--algorithm tree", "not done by"),
+        ("all_gather", "--op sum", "op"),
+        ("all_gather", "--algorithm torus_2d --rows 1", "rows"),
+        ("all_gather", "--ranks 3 --min-bytes 16 --format osu", "not a whole number"),
+        ("broadcast", "--root 2 --ranks 2", "not one of 2 ranks"),
+        ("broadcast", "--out-of-place", "out-of-place"),
+        ("barrier", "--memory shared", "memory"),
+        ("barrier", "--algorithm ring", "algorithm"),
+        ("barrier", "--max-bytes 4", "max-bytes"),
+    ]
+    for collective, options, why in refused:
+        done = run(bench, collective, *options.split())
+        words = done.stderr.strip()
+        check(done.returncode == 2 and why in words and done.stdout == "", f"refused: {collective} {options}: {words}")
+    words = run(bench, "all_reduce", "--launch", "mpi").stderr
+    check("no MPI in it" in words and "\n" not in words.strip(), f"says which program has MPI: {words.strip()}")
+
+
 def main():
     bench, yardstick, plot = sys.argv[1:]
     check_json(bench)
+    check_osu(bench)
+    check_refusals(bench)
+    for collective in COLLECTIVES:
+        for form in FORMATS:
+            done = run(bench, collective, *sizes_for(collective, 3), "--ranks", "3", "--format", form)
+            check_format(f"{collective} --format {form}", collective, form, 3, done)
     for collective in COLLECTIVES:
         for place in [["threads"], ["processes", "--memory", "shared"], ["processes", "--memory", "private"]]:
             if collective == "barrier":  # has no data, hence neither sizes nor memory
@@ -123,17 +168,6 @@ def main():
     check(done.returncode == 0 and bool(lines), f"the table of nccl-tests has {len(lines)} lines")
     columns_agree = all(line[0] == str(int(line[1]) * 4) and line[2:4] == ["float", "sum"] for line in lines)
     check(columns_agree, "size, count, type and operator of the table")
-
-    for contradiction in [
-        ["--launch", "threads", "--transport", "shm"],
-        ["--ranks", "0"],
-        ["--type", "float", "--op", "bit_and"],
-        ["--algorithm", "ring", "--type", "int32", "--op", "average"],
-        ["--no-such-option"],
-    ]:
-        done = run(bench, "all_reduce", *contradiction)
-        words = done.stderr.strip()
-        check(done.returncode != 0 and words != "", f"refused: {' '.join(contradiction)}: {words}")
 
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
