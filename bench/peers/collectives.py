@@ -50,11 +50,6 @@ class Setting:
     only: tuple = ()  # collectives that it makes a difference to; empty: all
 
 
-def mpich(name, *variables, only=()):
-    words = [word for variable, value in variables for word in ("-genv", variable, value)]
-    return Setting(name, "mpich", ("mpiexec.mpich", *words), only)
-
-
 LAUNCHERS = {p.name: p.launcher for p in PROGRAMS if p.family == "MPI"}
 
 
@@ -66,10 +61,7 @@ IN_SHARED_MEMORY = ("all_reduce", "broadcast", "reduce", "barrier")
 PIPELINE = ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_bcast_algorithm", "3",
             "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(128 * KIB))
 SETTINGS = (
-    mpich("MPICH"),
-    mpich("MPICH, release and gather",
-          *((f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM", "release_gather") for name in ("BCAST", "REDUCE", "ALLREDUCE", "BARRIER")),
-          only=IN_SHARED_MEMORY),
+    Setting("MPICH", "mpich", LAUNCHERS["MPICH"]),
     open_mpi("Open MPI"),
     open_mpi("Open MPI, coll/sm", "--mca", "coll_sm_priority", "100", only=IN_SHARED_MEMORY),
     open_mpi("Open MPI, UCX", like="Open MPI, UCX"),
@@ -348,8 +340,8 @@ def write_markdown(path, bench, arguments, loads, seconds, interrupted):
     out = []
     write = out.append
     write(f"# Every collective between two processes, against MPI, {arguments.date}\n")
-    write(f"Written by `bench/peers/collectives.py{' --quick' if arguments.quick else ''}` in {seconds:.0f} s and "
-          f"{max((x.round for x in bench.lines), default=0)} rounds; raw lines in `{path.stem}.csv`. No number below was typed in.\n")
+    write(f"Written by `bench/peers/collectives.py{' --quick' if arguments.quick else ''}` in {seconds:.0f} s; "
+          f"rounds: {max((x.round for x in bench.lines), default=0)}; raw lines in `{path.stem}.csv`. No number below was typed in.\n")
     if interrupted:
         write("**It was interrupted: the last round is not complete.**\n")
     write(table(["machine", ""], [[name, text] for name, text in facts_of(bench, loads)]).replace("---:", "---"))
@@ -479,7 +471,7 @@ def draw(out, verdicts, title):
         ratios = [v.ratio for v in verdicts if v.memory and v.ratios]
         ticks = [t for t in (0.25, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100) if min(ratios) / 1.5 <= t <= max(ratios) * 1.5]
         axes.yaxis.set_major_locator(plot.FixedLocator(ticks))
-        axes.yaxis.set_major_formatter(plot.FuncFormatter(plot.number_text))
+        axes.yaxis.set_major_formatter(plot.FuncFormatter(lambda ratio, _: f"{ratio:g}"))
         axes.yaxis.set_minor_formatter(plot.NullFormatter())
         if i % columns == 0:
             axes.set_ylabel("times faster")

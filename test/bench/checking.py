@@ -20,8 +20,8 @@ def check(ok, text):
         failures.append(text)
 
 
-def run(*command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
+def run(*command, seconds=120):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=seconds)
 
 
 def rows_of(done):
