@@ -54,8 +54,9 @@ def check_judging(report):
 
     check(choice(1.15, 2, 1).passes and choice(1.15, 2, 1).best == "ring", "15 % above the best is within the limit and the noise")
     check(not choice(1.16, 2, 1).passes, "16 % is not")
-    near, unknown = judged(report, [line(1, "", 1, 0), line(1, "", 1, 0, "far", "direct")],
-                           [report.Part("broadcast", "private", None, name) for name in ("automatic", "direct")])[1:]
+    names = ("automatic", "direct", "ring")
+    found = [line(1, "", 1, 0, placement, name) for name, placement in zip(names, ("near", "far", "near"))]
+    near, unknown = judged(report, found, [report.Part("broadcast", "private", None, name) for name in names])[1:]
     check(near == [] and unknown == 1, "an algorithm that was never near leaves the choice without a verdict")
 
 

@@ -85,6 +85,12 @@ def main():
               f"refused, and said once: {' '.join(words)}: {own_words}")
     done = launched("all_reduce", "--launch", "mpi", "--ranks", "1", "--iterations", "3", "--max-bytes", "64", ranks=1)
     check(done.returncode == 0 and "ranks 1," in done.stdout, f"a world of one rank ends with {done.returncode}")
+    # More memory than there are addresses: the document says why it ends early, and no rank is left.
+    done = launched("all_reduce", "--launch", "mpi", "--min-bytes", "1000000G", "--max-bytes", "1000000G", "--iterations", "1",
+                    "--format", "json")
+    document = document_of(done)
+    check(done.returncode != 0 and document["lines"] == [] and bool(document["error"]),
+          f"a run that ends early says why: {document['error']}")
     alone = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI_", "SLURM_"))}
     done = subprocess.run([bench, "all_reduce", "--launch", "mpi"], capture_output=True, text=True, timeout=60, env=alone)
     check(done.returncode == 2 and "no mpiexec" in done.stderr, f"without mpiexec: {done.stderr.strip()}")
