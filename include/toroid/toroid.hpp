@@ -14,8 +14,10 @@
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/plan.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
+#include <toroid/collective/start.hpp>
 #include <toroid/communicator/allocator.hpp>
 #include <toroid/communicator/communicator.hpp>
+#include <toroid/communicator/pending.hpp>
 #include <toroid/communicator/run_processes.hpp>
 #include <toroid/communicator/run_threads.hpp>
 #include <toroid/communicator/shm.hpp>

@@ -30,6 +30,8 @@ GATHERING = {
     "train.hpp": set(BELOW) - {"resnet50"},
 }
 MACROS = re.compile(r"TOROID_(ASSERT|HOST_DEVICE|VERSION_(MAJOR|MINOR|PATCH))$")
+# The one place where something outlives a call without an owner among the caller's objects; the header says why.
+STATE_BY_DESIGN = {("transport/background.hpp", "thread_local background list;")}
 LONGEST_HEADER = 600  # lines; more is not read in one sitting
 LONGEST_LINE = 120
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -74,7 +76,7 @@ def check_arrows(path, relative, text, headers):
             yield f"{path}:{number}: {folder or relative.name} may not include {inner.parts[0]} ({target})"
 
 
-def check_state(path, code):
+def check_state(path, relative, code):
     """State that outlives a call. globals.py finds what hides from this, in the symbols of a program."""
 
     def line_of(match):
@@ -84,6 +86,8 @@ def check_state(path, code):
     for match in re.finditer(r"\b(static|inline|thread_local|extern)\b[^;={(]*[;={]", code):
         words = " ".join(match.group().split())
         constant = re.search(r"\b(const|constexpr)\b", words) and "thread_local" not in words
+        if (relative.as_posix(), words) in STATE_BY_DESIGN:
+            continue
         if not constant and not re.search(r"\b(namespace|operator)\b|extern \"\"", words):
             yield f"{path}:{line_of(match)}: mutable state: {words}"
     for match in re.finditer(r"(?<!\w)((secure_)?getenv|environ)\b", code):
@@ -105,7 +109,7 @@ def check_header(path, relative, text, headers):
     for match in re.finditer(r"\busing\s+namespace\b", code):
         yield f"{path}:{code[:match.start()].count(chr(10)) + 1}: using namespace in a header"
     yield from check_arrows(path, relative, text, headers)
-    yield from check_state(path, code)
+    yield from check_state(path, relative, code)
 
 
 def check_text(path, text):

@@ -17,11 +17,11 @@ namespace toroid {
 
 namespace detail {
 
-template <class Transport, class T, class Algorithm>
-void all_gather(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const Algorithm& how,
-                call_site at) {
-  static_assert(picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::all_gather; },
-                "toroid: all_gather is done by automatic, direct, ring or halving_doubling");
+template <class Group, class T, class Algorithm>
+void all_gather(Group& comm, std::span<const T> in, std::span<T> out, const Algorithm& how, call_site at) {
+  static_assert(
+      picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::all_gather; },
+      "toroid: all_gather is done by automatic, direct, ring or halving_doubling");
   auto& session = access::session(comm);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores

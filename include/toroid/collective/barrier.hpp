@@ -9,6 +9,20 @@
 
 namespace toroid {
 
+namespace detail {
+
+template <class Group>
+void barrier(Group& comm, call_site at) {
+  auto& session = access::session(comm);
+  collective_call call;
+  call.identity.collective = collective_kind::barrier;
+  call.identity.at = at;
+  call.reduce = call.copy = copy_for(session.instructions());
+  run_short<schedule::one_shot_all_reduce>(session, call);  // an all-reduce of nothing
+}
+
+}  // namespace detail
+
 /// Returns once all ranks have called it.
 ///
 /// @tparam C  a communicator
@@ -21,12 +35,7 @@ namespace toroid {
 ///     toroid::barrier(comm);
 template <group C>
 void barrier(C&& comm, call_site at = call_site::current()) {
-  auto& session = detail::access::session(comm);
-  detail::collective_call call;
-  call.identity.collective = detail::collective_kind::barrier;
-  call.identity.at = at;
-  call.reduce = call.copy = detail::copy_for(session.instructions());
-  detail::run_short<schedule::one_shot_all_reduce>(session, call);  // an all-reduce of nothing
+  detail::barrier(comm, at);
 }
 
 }  // namespace toroid

@@ -16,8 +16,8 @@ namespace toroid {
 
 namespace detail {
 
-template <class Transport, class T, class Algorithm>
-void broadcast(communicator<Transport>& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
+template <class Group, class T, class Algorithm>
+void broadcast(Group& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
   static_assert(
       picks_by_length<Algorithm> || requires { typename schedules_of<Algorithm>::broadcast; },
       "toroid: broadcast is done by automatic, direct, ring or tree");

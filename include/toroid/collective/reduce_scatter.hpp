@@ -18,14 +18,15 @@ namespace toroid {
 
 namespace detail {
 
-template <class Transport, class T, class First, class Second>
-void reduce_scatter(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, const First& first,
-                    const Second& second, call_site at) {
+template <class Group, class T, class First, class Second>
+void reduce_scatter(Group& comm, std::span<const T> in, std::span<T> out, const First& first, const Second& second,
+                    call_site at) {
   using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   check_policies<T, typename policies::operation, algorithm_type>();
-  static_assert(picks_by_length<algorithm_type> || requires { typename schedules_of<algorithm_type>::reduce_scatter; },
-                "toroid: reduce_scatter is done by automatic, direct, ring or halving_doubling");
+  static_assert(
+      picks_by_length<algorithm_type> || requires { typename schedules_of<algorithm_type>::reduce_scatter; },
+      "toroid: reduce_scatter is done by automatic, direct, ring or halving_doubling");
   const policies given = policies::of(first, second);
   auto& session = access::session(comm);
   collective_call call;

@@ -111,6 +111,11 @@ struct access {
     if (!comm.m_session) throw usage_error("toroid: this communicator has been moved from");
     return *comm.m_session;
   }
+  /// What stands in for a communicator (collective/detail/start.hpp) stands in for its session, too.
+  template <class StandIn>
+  static typename StandIn::stands_in_for_session& session(StandIn& comm) noexcept {
+    return comm;
+  }
 };
 
 template <class T>

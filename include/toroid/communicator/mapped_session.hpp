@@ -4,9 +4,11 @@
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/communicator/path_chooser.hpp>
+#include <toroid/communicator/started_calls.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
+#include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/mapped_transport.hpp>
 
 #include <sched.h>
@@ -63,24 +65,33 @@ class mapped_session {
   /// Marks the time that a thread spends in a call.
   class [[nodiscard]] in_call {
    public:
-    explicit in_call(std::atomic<bool>& busy) noexcept : m_busy(&busy) { busy.store(true, std::memory_order_relaxed); }
+    explicit in_call(std::atomic<activity>& busy) noexcept : m_busy(&busy) {
+      busy.store(activity::blocking_call, std::memory_order_relaxed);
+    }
     in_call(in_call&& other) noexcept : m_busy(std::exchange(other.m_busy, nullptr)) {}
     in_call& operator=(in_call&&) = delete;
     ~in_call() {
-      if (m_busy != nullptr) m_busy->store(false, std::memory_order_relaxed);
+      if (m_busy != nullptr) m_busy->store(activity::none, std::memory_order_release);
     }
 
    private:
-    std::atomic<bool>* m_busy;
+    std::atomic<activity>* m_busy;
   };
 
   /// Begins a call: after this the rank may write its entry, and nobody reads the one before last any more.
   /// @throws usage_error  if another thread is inside a call; what has broken the group
   in_call begin(const call_identity& identity) {
     // A look, not a lock: an exchange would cost a short call a tenth of its time, and misuse is caught soon enough.
-    if (m_busy.load(std::memory_order_relaxed) && m_options.checking != check::none) [[unlikely]]
-      refuse_second_thread();
+    if (m_busy.load(std::memory_order_acquire) != activity::none) [[unlikely]]
+      settle();
     in_call mark(m_busy);
+    open(identity);
+    return mark;
+  }
+
+  /// The same for a call that was started: what it may do, and when, is the queue's business.
+  /// @pre  previous_entries_are_there(), unless the caller may wait
+  void open(const call_identity& identity) {
     if (!m_guard.original()) [[unlikely]]
       refuse_copy();
     if (m_failure) [[unlikely]]
@@ -96,7 +107,41 @@ class mapped_session {
       wait_for_previous_entries();
     m_now = identity.signature();
     m_flaw_rank = -1;
-    return mark;
+  }
+
+  /// Whether open() would not have to wait for a peer; if it would, which flag of which peer has not come.
+  transport::awaited_flag missing_previous_entry() noexcept {
+    if (m_failure || m_all_entered == m_call) return {};
+    return missing_entry(m_call);
+  }
+  /// The entry into a call that has not come yet, if any.
+  transport::awaited_flag missing_entry() noexcept { return missing_entry(m_call); }
+
+  /// The calls in flight; made when first asked for.
+  /// @throws usage_error  if another thread is inside a blocking call, or in a copy forked from the rank
+  started_calls& started() {
+    if (!m_guard.original()) refuse_copy();
+    if (m_busy.load(std::memory_order_acquire) == activity::blocking_call && m_options.checking != check::none)
+      refuse_second_thread();
+    if (!m_started) m_started = started_calls_holder(new started_calls(m_busy, m_guard));
+    return *m_started;
+  }
+  started_calls_holder hold_started() const noexcept { return m_started.another(); }
+
+  /// Ends a started call, and with it the group, because the communicator ends.
+  std::exception_ptr give_up_started() noexcept {
+    try {
+      if (m_failure) std::rethrow_exception(m_failure);
+      guarded([&] { throw peer_lost(started_text()); });
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  /// From any thread: makes the one that drives a started call come back.
+  void interrupt() noexcept {
+    fail("rank " + std::to_string(m_transport.rank()) + " has left the communicator with calls in flight");
+    m_transport.wake_self();
   }
 
   transport::entry& own_entry() noexcept { return entry_of(m_transport.rank()); }
@@ -170,8 +215,9 @@ class mapped_session {
     }
   }
 
-  /// Tells the peers that this rank will take part in nothing any more.
+  /// Tells the peers that this rank will take part in nothing any more. Calls in flight end with an error.
   void leave() noexcept {
+    if (m_started) m_started->close();
     if (!m_guard.original()) return;
     m_transport.box(m_transport.rank()).left.store(1, std::memory_order_release);  // pairs with long waits
     m_transport.order_against_signals();
@@ -202,6 +248,29 @@ class mapped_session {
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse_copy() {
     throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
+  }
+
+  /// Another call has not ended: those in flight are to end first, and two threads are one too many.
+  [[gnu::noinline, gnu::cold]] void settle() {
+    if (!m_guard.original()) refuse_copy();
+    if (m_busy.load(std::memory_order_acquire) == activity::started_calls)
+      m_started->finish_all();
+    else if (m_options.checking != check::none)
+      refuse_second_thread();
+  }
+
+  transport::awaited_flag missing_entry(std::uint64_t call) noexcept {
+    for (int r = 0; r < m_transport.size(); ++r) {
+      if (r == m_transport.rank()) continue;
+      const std::atomic<std::uint64_t>& flag = m_transport.box(r).entries[call & 1].sequence;
+      if (flag.load(std::memory_order_acquire) < call) return {r, &flag, call};
+    }
+    return {};
+  }
+
+  std::string started_text() const {
+    return transport::mapped_endpoint::describe(m_context) +
+           ": the communicator was destroyed while calls were in flight";
   }
 
   void note_flaw(int rank, std::uint64_t flaw) noexcept {
@@ -290,10 +359,11 @@ class mapped_session {
   std::vector<std::byte> m_scratch = std::vector<std::byte>(scratch_bytes);
   fork_guard m_guard;
   path_chooser m_chooser;
-  std::atomic<bool> m_busy{false};
+  std::atomic<activity> m_busy{activity::none};
   int m_flaw_rank = -1;  ///< lowest rank whose input is flawed in this call
   std::uint64_t m_flaw_index = 0;
   std::exception_ptr m_failure;
+  started_calls_holder m_started;
 };
 
 }  // namespace toroid::detail

@@ -3,12 +3,17 @@
 #include <toroid/communicator/call.hpp>
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
+#include <toroid/communicator/started_calls.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
+#include <toroid/transport/background.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/message_buffers.hpp>
 #include <toroid/transport/message_transport.hpp>
+
+#include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -88,6 +93,13 @@ class message_session {
   /// Begins a call.
   /// @throws usage_error  in a copy forked from the rank; what has broken the group
   void begin(const call_identity& identity) {
+    if (m_busy.load(std::memory_order_acquire) != activity::none) [[unlikely]]
+      settle();
+    open(identity);
+  }
+
+  /// The same for a call that was started: what it may do, and when, is the queue's business.
+  void open(const call_identity& identity) {
     if (!m_guard.original()) [[unlikely]]
       refuse_copy();
     if (m_failure) [[unlikely]]
@@ -112,6 +124,40 @@ class message_session {
       give_up("its operator, or memory for messages, has failed");
       throw;
     }
+  }
+
+  /// The calls in flight; made when first asked for.
+  /// @throws usage_error  in a copy forked from the rank
+  started_calls& started() {
+    if (!m_guard.original()) refuse_copy();
+    if (!m_started) m_started = started_calls_holder(new started_calls(m_busy, m_guard));
+    return *m_started;
+  }
+  started_calls_holder hold_started() const noexcept { return m_started.another(); }
+
+  /// Ends a started call, and with it the group, because the communicator ends.
+  std::exception_ptr give_up_started() noexcept {
+    try {
+      if (m_failure) std::rethrow_exception(m_failure);
+      guarded([&] { throw peer_lost(who() + "the communicator was destroyed while calls were in flight"); });
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  /// From any thread: makes the one that drives a started call come back.
+  void interrupt() noexcept { abort(); }
+
+  /// Whether nothing reads or writes a buffer any more.
+  bool test(buffer& b) {
+    for (request& r : b.pending)
+      if (!m_transport.test(r)) return false;
+    b.pending.clear();
+    return true;
+  }
+  /// Throws if a peer has been waited for too long.
+  void examine(int peer, std::int64_t waited) const {
+    if (waited >= m_options.timeout.count()) throw_timeout(peer);
   }
 
   buffer& take_buffer(std::size_t bytes) { return m_buffers.take(bytes); }
@@ -142,8 +188,10 @@ class message_session {
     b.pending.clear();
   }
 
-  /// Nobody is told: whoever waits for this rank learns of it by its deadline.
-  void leave() noexcept {}
+  /// Nobody is told: whoever waits for this rank learns of it by its deadline. Calls in flight end with an error.
+  void leave() noexcept {
+    if (m_started) m_started->close();
+  }
 
   /// Breaks the group because this rank's own code has failed.
   void fail(const std::string& why) noexcept {
@@ -213,18 +261,51 @@ class message_session {
 
   [[gnu::noinline, gnu::cold]] void wait_long(request& r, int peer) {
     const std::int64_t began = transport::detail::monotonic_nanoseconds();
-    const std::int64_t end = began + m_options.timeout.count();
+    transport::background& others = transport::background::of_this_thread();
     constexpr std::int64_t slice = 20'000'000;  // news is looked for at least this often
     while (true) {
       const std::int64_t now = transport::detail::monotonic_nanoseconds();
-      if (m_transport.wait(r, now + slice < end ? now + slice : end)) return;
+      const std::int64_t remaining = m_options.timeout.count() - m_context.waited(began, now);
+      if (others.empty() ? m_transport.wait(r, now + (slice < remaining ? slice : remaining))
+                         : wait_beside(others, r, now + (slice < remaining ? slice : remaining)))
+        return;
       look_for_news();
-      if (transport::detail::monotonic_nanoseconds() < end) continue;
-      throw timeout_error(who() + "no answer within " + std::to_string(m_options.timeout.count() / 1'000'000) +
-                          " ms in step " + std::to_string(m_context.step) + " after " +
-                          std::to_string(m_context.bytes_done) + " bytes; rank " + std::to_string(m_transport.rank()) +
-                          " waited for rank " + std::to_string(peer));
+      if (m_context.waited(began, transport::detail::monotonic_nanoseconds()) >= m_options.timeout.count())
+        throw_timeout(peer);
     }
+  }
+
+  /// Waits, and goes on with what the thread has in flight elsewhere.
+  bool wait_beside(transport::background& others, request& r, std::int64_t deadline) {
+    using outcome = transport::background_task::outcome;
+    constexpr int patience = 200;
+    for (int idle = 0; true;) {
+      const outcome elsewhere = others.advance();
+      if (m_transport.test(r)) return true;
+      if (elsewhere < outcome::stuck) return m_transport.wait(r, deadline);
+      if (elsewhere == outcome::moved)
+        idle = 0;
+      else if (++idle < patience)
+        sched_yield();
+      else {
+        const timespec nap{0, 50'000};
+        ::nanosleep(&nap, nullptr);
+      }
+      if (idle % 8 == 7 && transport::detail::monotonic_nanoseconds() >= deadline) return false;
+    }
+  }
+
+  [[noreturn, gnu::noinline, gnu::cold]] void throw_timeout(int peer) const {
+    throw timeout_error(who() + "no answer within " + std::to_string(m_options.timeout.count() / 1'000'000) +
+                        " ms in step " + std::to_string(m_context.step) + " after " +
+                        std::to_string(m_context.bytes_done) + " bytes; rank " + std::to_string(m_transport.rank()) +
+                        " waited for rank " + std::to_string(peer));
+  }
+
+  /// Another call has not ended: those in flight are to end first.
+  [[gnu::noinline, gnu::cold]] void settle() {
+    if (!m_guard.original()) refuse_copy();
+    if (m_started) m_started->finish_all();
   }
 
   /// @pre  inside a handler
@@ -270,6 +351,8 @@ class message_session {
   std::atomic<bool> m_aborted{false};
   bool m_told = false;  ///< the others know that the group is broken
   std::exception_ptr m_failure;
+  std::atomic<activity> m_busy{activity::none};
+  started_calls_holder m_started;
 };
 
 }  // namespace toroid::detail

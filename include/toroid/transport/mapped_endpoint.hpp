@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/core/error.hpp>
+#include <toroid/transport/background.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mailbox.hpp>
 #include <toroid/transport/waiting.hpp>
@@ -78,6 +79,31 @@ class mapped_endpoint {
   void wait_with(Sleep sleep, int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value,
                  const wait_context& context) {
     if (!spin(flag, value)) wait_long(peer, flag, value, context, sleep);
+  }
+
+  /// Throws if it is in vain to wait for `flag`, which has not come: the group is broken, or breaks now.
+  ///
+  /// @param waited  nanoseconds since it has been waited for
+  /// @param quiet   nothing has been heard for a while: see whether the peers' processes live
+  /// @throws timeout_error, peer_lost, mismatch_error
+  void examine(int peer, const std::atomic<std::uint64_t>& flag, std::uint64_t value, const wait_context& context,
+               std::int64_t waited, bool quiet) {
+    const auto come = [&] { return flag.load(std::memory_order_acquire) >= value; };
+    if (broken()) {
+      if (come()) return;
+      throw_broken(context);
+    }
+    if (box(peer).left.load(std::memory_order_acquire) != 0 && !come())
+      fail(failure::lost, peer, context, "rank " + std::to_string(peer) + " has left the communicator");
+    if (const int dead = quiet ? dead_peer() : -1; dead >= 0 && !come())
+      fail(failure::lost, dead, context, "the process of rank " + std::to_string(dead) + " has ended");
+    if (waited >= m_waiting.timeout && !come()) fail(failure::timeout, peer, context, timeout_text(peer, context));
+  }
+
+  /// Wakes this rank's own thread, should it sleep: from another one that has broken the group.
+  void wake_self() const noexcept {
+    order_against_signals();
+    ring(box(m_rank));
   }
 
   /// Marks the group as broken, with the first reason given, and wakes everyone.
@@ -164,32 +190,44 @@ class mapped_endpoint {
                                               const wait_context& context, Sleep sleep) {
     const std::int64_t began = detail::monotonic_nanoseconds();
     constexpr std::int64_t longest_yielding = 5'000'000;  // on a busy machine a yield may take milliseconds
+    background& others = background::of_this_thread();
+    using outcome = background_task::outcome;
     for (int i = 0; i < m_waiting.yields; ++i) {
-      sched_yield();
+      if (others.empty() || others.advance() != outcome::moved) sched_yield();
       if (flag.load(std::memory_order_acquire) >= value) return;
       if (i % 8 == 7 && detail::monotonic_nanoseconds() - began > longest_yielding) break;
     }
     constexpr std::int64_t slice = 100'000'000;  // a lost peer is noticed at least this often
+    constexpr std::int64_t shortest_pause = 20'000, longest_pause = 1'000'000;  // with others to look after
+    std::int64_t pause = shortest_pause;
+    std::int64_t heard = began;  // when somebody has rung, or the peers have been looked after
     mailbox& mine = box(m_rank);
-    bool quiet = false;  // a whole slice without a ring: time to look after the peers
     while (true) {
-      if (broken()) {
-        if (flag.load(std::memory_order_acquire) >= value) return;
-        throw_broken(context);
+      const outcome elsewhere = others.advance();
+      const std::int64_t now = detail::monotonic_nanoseconds();
+      const bool quiet = now - heard >= slice;  // time to look after the peers
+      if (quiet) heard = now;
+      const std::int64_t waited = context.waited(began, now);
+      examine(peer, flag, value, context, waited, quiet);
+      if (flag.load(std::memory_order_acquire) >= value) return;
+      if (elsewhere == outcome::moved) {
+        pause = shortest_pause;
+        continue;
       }
-      if (box(peer).left.load(std::memory_order_acquire) != 0 && flag.load(std::memory_order_acquire) < value)
-        fail(failure::lost, peer, context, "rank " + std::to_string(peer) + " has left the communicator");
-      if (const int dead = quiet ? dead_peer() : -1; dead >= 0 && flag.load(std::memory_order_acquire) < value)
-        fail(failure::lost, dead, context, "the process of rank " + std::to_string(dead) + " has ended");
-      const std::int64_t remaining = m_waiting.timeout - (detail::monotonic_nanoseconds() - began);
-      if (remaining <= 0) fail(failure::timeout, peer, context, timeout_text(peer, context));
+      const std::int64_t remaining = m_waiting.timeout - waited;
+      std::int64_t longest = remaining < slice ? remaining : slice;
+      if (elsewhere == outcome::stuck) {
+        if (pause < longest) longest = pause;
+        pause = pause < longest_pause / 2 ? 2 * pause : longest_pause;
+      }
       const std::uint32_t seen = mine.doorbell.load(std::memory_order_acquire);
       mine.sleeping.store(1, std::memory_order_seq_cst);
       m_group->attention.fetch_add(1, std::memory_order_seq_cst);
       order_against_signals();
       // Either this load sees the peer's store, or the peer's load of `attention` has seen this sleeper.
       const bool come = flag.load(std::memory_order_seq_cst) >= value;
-      if (!come && !broken()) quiet = sleep(mine.doorbell, seen, remaining < slice ? remaining : slice) == ETIMEDOUT;
+      if (!come && !broken() && sleep(mine.doorbell, seen, longest) != ETIMEDOUT)
+        heard = detail::monotonic_nanoseconds();
       m_group->attention.fetch_sub(1, std::memory_order_seq_cst);
       mine.sleeping.store(0, std::memory_order_relaxed);
       if (flag.load(std::memory_order_acquire) >= value) return;

@@ -64,6 +64,32 @@ class message_executor {
       for (const kept_value& k : values) m_session.release(*k.where);
   }
 
+  // Whether perform(), finish() and leave() would not have to wait; if they would, for which rank.
+  bool can_perform(const schedule::operation& op, std::size_t piece, std::size_t time, int& missing) {
+    std::size_t next = m_next;
+    for (int i = 0; i < op.blocks.count; ++i) {
+      const block range = schedule::piece_at<Schedule>(m_problem, m_layout, m_pieces, op.blocks.at(i, m_blocks), piece);
+      if (range.count == 0 && m_call.identity.count != 0) continue;
+      for (int f = 0; f < op.from.count; ++f) {
+        if (op.from.at(f, m_problem.ranks) == m_problem.rank) continue;
+        const expected_message& message = m_expected[time & 1][next++];
+        if (m_session.test(*message.where)) continue;
+        missing = message.from;
+        return false;
+      }
+    }
+    return true;
+  }
+  bool can_finish(std::size_t time, int& missing) {
+    for (const sent_message& s : m_sent[(time + 1) & 1]) {
+      if (m_session.test(*s.where)) continue;
+      missing = s.to;
+      return false;
+    }
+    return true;
+  }
+  bool can_leave(int& missing) { return can_finish(0, missing) && can_finish(1, missing); }
+
  private:
   using buffer = typename message_session<Transport>::buffer;
   struct expected_message {

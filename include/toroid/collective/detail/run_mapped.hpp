@@ -64,16 +64,24 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
   session.refuse_flaws(call.identity);
 }
 
-/// Messages shorter than this are not fetched from peers: waiting until they are there costs more than it could save.
+/// Whether receivers may fetch what a schedule delivers from where its sender has it.
+template <class Schedule>
+inline constexpr bool may_fetch = requires { requires Schedule::fetches; };
+/// Messages shorter than this are not fetched: waiting until they are there costs more than it could save.
 inline constexpr std::size_t least_fetched_bytes = std::size_t{16} << 10;
+
+/// Storing to lines that a peer has in its cache costs more than reading them there; past the caches it does not.
+inline bool fetches(const collective_call& call) noexcept {
+  return call.bytes() >= least_fetched_bytes && call.bytes() < non_temporal_bytes;
+}
 
 /// Messages of ordinary memory shorter than this are always staged: a system call costs more than it could save.
 inline constexpr std::size_t least_pulled_bytes = std::size_t{32} << 10;
 
-/// Walks one schedule along one path, after all ranks have entered.
+/// What walking a schedule along a path takes; from now on the session counts its steps as those of this call.
 template <class Schedule, path Path, class Transport>
-void walk_mapped(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
-                 const schedule::layout& layout) {
+mapped_problem begin_walk(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
+                          const schedule::layout& layout) {
   const std::size_t pieces = schedule::pieces_of<Schedule>(p, layout);
   const std::size_t length = schedule::walk_length<Schedule>(p, pieces);
   mapped_problem problem;
@@ -86,32 +94,34 @@ void walk_mapped(mapped_session<Transport>& session, const collective_call& call
   problem.non_temporal = call.bytes() >= non_temporal_bytes;
   session.advance(length + 1);
   session.touching_ends_at(problem.base + 1 + problem.touching_end);
+  return problem;
+}
+
+/// Walks one schedule along one path, after all ranks have entered.
+template <class Schedule, path Path, class Transport>
+void walk_mapped(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
+                 const schedule::layout& layout) {
+  const mapped_problem problem = begin_walk<Schedule, Path>(session, call, p, layout);
   host_thread<Transport> policy(session, call);
   executor_for<Path, host_thread<Transport>, Schedule> executor(policy, problem);
-  schedule::walk<Schedule>(p, pieces, executor);
+  schedule::walk<Schedule>(p, problem.pieces, executor);
   executor.leave();
 }
 
-/// Runs a collective on buffers of any length: along one schedule where buffers are read where they stand, along
-/// another, or the same, where they go through hand-over regions. Both must combine operands in the same order.
-template <class Schedule, class StagedSchedule = Schedule, class Transport>
-void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
+/// How ranks enter a call on buffers of any length, and what they agree on then.
+template <class Schedule, class Transport>
+struct mapped_entrance {
   using ways = transport::buffer_addresses;
-  constexpr bool may_pull = pulling_transport<Transport> && !Schedule::sends_partial_values;
-  Transport& transport = session.transport();
-  const schedule::problem p{transport.rank(), transport.size(), call.identity.root, call.identity.rows};
-  const std::size_t size = call.identity.element_size;
-  // Both may refuse, and do so before anything moves.
-  const auto plan_for = [&]<class S>(S, path how) {
-    return layout_for<S>(how, p, call.identity.count, size, call.identity.segment_bytes, transport.region_bytes());
-  };
-  const schedule::layout direct_layout = plan_for(Schedule{}, path::in_place);
-  const schedule::layout staged_layout = plan_for(StagedSchedule{}, path::staged);
-  const auto mark = session.begin(call.identity);
-  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
-  std::uint64_t agreed = 0;  // ways that all ranks can go
+  static constexpr bool may_pull = pulling_transport<Transport> && !Schedule::sends_partial_values;
+  std::uint64_t agreed = 0;  ///< ways that all ranks can go
   bool pulls = false;
-  session.guarded([&] {
+
+  /// Tells the others where this rank's buffers are.
+  /// @param learns  whether this call's time will be noted, so that rank 0 may try the way that it knows less of
+  void publish(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p,
+               bool learns) {
+    Transport& transport = session.transport();
+    const std::size_t size = call.identity.element_size;
     const std::size_t own_bytes = block_of(call.identity.count, p.ranks, p.rank).count * size;
     if (transport.reachable(call.input, call.input_is_block ? own_bytes : call.bytes()) &&
         transport.reachable(call.result, call.result_is_block ? own_bytes : call.bytes()))
@@ -120,8 +130,9 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
       // Pulled operands lie side by side in a region, so there is less room for each than staged ones have.
       const bool fits = size <= transport.region_bytes() / static_cast<std::size_t>(Schedule::blocks(p));
       if (fits && call.bytes() >= least_pulled_bytes && p.ranks > 1 && transport.can_pull()) agreed |= ways::can_pull;
-      if (p.rank == 0 && agreed == ways::can_pull && session.chooser().choose(call.bytes()) == path_chooser::pulled)
-        pulls = true;
+      if (p.rank == 0 && agreed == ways::can_pull)
+        pulls = (learns ? session.chooser().choose(call.bytes()) : session.chooser().better(call.bytes())) ==
+                path_chooser::pulled;
     }
     session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result),
                                    reinterpret_cast<std::uintptr_t>(call.input),
@@ -129,6 +140,10 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
                                    pulls ? agreed | ways::prefers_pull : agreed};
     if ((agreed & ways::reachable) != 0) session.lends_buffers();
     session.publish_entry();
+  }
+
+  /// Waits for the others.
+  void hear(mapped_session<Transport>& session, const collective_call& call, const schedule::problem& p) {
     for (int r = 0; r < p.ranks; ++r) {
       if (r == p.rank) continue;
       const std::uint64_t theirs = session.wait_for_entry(r, call.identity).buffers.ways;
@@ -136,26 +151,47 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
       if (r == 0) pulls = (theirs & ways::prefers_pull) != 0;
     }
     session.all_have_entered();
+  }
+};
+
+/// Runs a collective on buffers of any length: along one schedule where buffers are read where they stand, along
+/// another, or the same, where they go through hand-over regions. Both must combine operands in the same order.
+template <class Schedule, class StagedSchedule = Schedule, class Transport>
+void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
+  using entrance = mapped_entrance<Schedule, Transport>;
+  using ways = typename entrance::ways;
+  Transport& transport = session.transport();
+  const schedule::problem p{transport.rank(), transport.size(), call.identity.root, call.identity.rows};
+  // Both may refuse, and do so before anything moves.
+  const auto plan_for = [&]<class S>(S, path how) {
+    return layout_for<S>(how, p, call.identity.count, call.identity.element_size, call.identity.segment_bytes,
+                         transport.region_bytes());
+  };
+  const schedule::layout direct_layout = plan_for(Schedule{}, path::in_place);
+  const schedule::layout staged_layout = plan_for(StagedSchedule{}, path::staged);
+  const auto mark = session.begin(call.identity);
+  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
+  entrance agreed_on;
+  session.guarded([&] {
+    agreed_on.publish(session, call, p, true);
+    agreed_on.hear(session, call, p);
   });
   session.refuse_flaws(call.identity);
   session.guarded([&] {
-    if ((agreed & ways::reachable) != 0) {
-      if constexpr (requires { requires Schedule::fetches; })
-        // Storing to lines that a peer has in its cache costs more than reading them there; past the caches it does
-        // not.
-        if (call.bytes() >= least_fetched_bytes && call.bytes() < non_temporal_bytes)
-          return walk_mapped<Schedule, path::fetched>(session, call, p, direct_layout);
+    if ((agreed_on.agreed & ways::reachable) != 0) {
+      if constexpr (may_fetch<Schedule>)
+        if (fetches(call)) return walk_mapped<Schedule, path::fetched>(session, call, p, direct_layout);
       return walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
     }
-    if constexpr (may_pull) {
-      if ((agreed & ways::can_pull) != 0) {
+    if constexpr (entrance::may_pull) {
+      if ((agreed_on.agreed & ways::can_pull) != 0) {
         const std::int64_t began = p.rank == 0 ? transport::detail::monotonic_nanoseconds() : 0;
-        if (pulls)
+        if (agreed_on.pulls)
           walk_mapped<Schedule, path::pulled>(session, call, p, plan_for(Schedule{}, path::pulled));
         else
           walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
         if (p.rank == 0)
-          session.chooser().note(call.bytes(), pulls ? path_chooser::pulled : path_chooser::staged,
+          session.chooser().note(call.bytes(), agreed_on.pulls ? path_chooser::pulled : path_chooser::staged,
                                  transport::detail::monotonic_nanoseconds() - began);
         return;
       }
