@@ -39,6 +39,8 @@ struct options {
   /// How often a waiting rank looks before it lets others run; negative: chosen by whether there are more ranks than
   /// cores.
   int spins = -1;
+  /// Who goes on with collectives that have been started. A thread needs an MPI with MPI_THREAD_MULTIPLE.
+  toroid::progress progress = toroid::progress::caller;
   /// Bytes that a rank sends at a time, from 4096 on: the length of pieces follows from it. Zero: chosen.
   std::size_t region_bytes = 0;
 };
@@ -62,6 +64,7 @@ class mpi_set_up {
     check_same(region_bytes_of(m_size, chosen), "region_bytes");
     check_same(shared_bytes_of(chosen), "shared_bytes");
     check_same(static_cast<std::uint64_t>(chosen.checking), "checking");
+    check_same(static_cast<std::uint64_t>(chosen.progress), "progress");
     check_one_host();
     char name[64] = {};
     agree([&] {
@@ -80,13 +83,16 @@ class mpi_set_up {
     all.checking = chosen.checking;
     all.spins = chosen.spins;
     all.region_bytes = chosen.region_bytes;
+    all.progress = chosen.progress;
     agree([&] {
       check_options(m_size, all);
       if (chosen.checking != check::none)
         throw usage_error(
             "toroid: mpi::make_communicator: options.checking must be check::none over transport::mpi, whose messages "
             "do not say what call they belong to");
+      if (chosen.progress == progress::thread) check_thread_support();
     });
+    check_same(static_cast<std::uint64_t>(chosen.progress), "progress");
     check_same(region_bytes_of(m_size, all), "region_bytes");
     std::uint64_t identity = 0;
     agree([&] {
@@ -192,6 +198,15 @@ class mpi_set_up {
               (all.data() + static_cast<std::size_t>(r) * room);
     if (m_size > most_named) text += ", and " + std::to_string(m_size - most_named) + " more";
     throw usage_error(text);
+  }
+
+  static void check_thread_support() {
+    int provided = MPI_THREAD_SINGLE;
+    transport::detail::check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+    if (provided < MPI_THREAD_MULTIPLE)
+      throw usage_error(
+          "toroid: mpi::make_communicator: options.progress = thread over transport::mpi needs MPI_THREAD_MULTIPLE; "
+          "ask MPI_Init_thread for it");
   }
 
   void check_same(std::uint64_t value, const char* option) {

@@ -19,6 +19,12 @@ enum class check {
   data,   ///< and that every number that enters a reduction or is copied is finite: one read of the input more
 };
 
+/// Who goes on with collectives that have been started.
+enum class progress {
+  caller,  ///< whoever waits: inside pending::wait() and test(), and inside blocking collectives
+  thread   ///< a thread of the communicator's own, from the first start on; the deadline counts while somebody waits
+};
+
 /// Options of a communicator; all ranks of a group must use the same.
 ///
 ///     toroid::run_threads(4, f, {.timeout = std::chrono::seconds(5)});
@@ -38,6 +44,8 @@ struct options {
   std::size_t shared_bytes = 0;
   /// Between processes: the directory of a tmpfs that segments shall lie in, without names; empty: anonymous memory.
   std::string directory = {};
+  /// Who goes on with collectives that have been started.
+  toroid::progress progress = toroid::progress::caller;
 };
 
 namespace detail {

@@ -53,7 +53,7 @@ struct set_up_message {
   kind what = kind::hello;
   std::int32_t rank = 0, ranks = 0;
   reason why = reason::system;
-  std::uint32_t checking = 0, in_directory = 0;
+  std::uint32_t checking = 0, in_directory = 0, progress = 0;
   std::uint64_t region_bytes = 0, shared_bytes = 0;
   std::int64_t nanoseconds_left = 0;  ///< until the sender gives up
   char text[1000] = {};               ///< of a refusal

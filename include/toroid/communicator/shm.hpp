@@ -62,6 +62,7 @@ class shm_set_up {
     m.rank = m_rank;
     m.ranks = m_ranks;
     m.checking = static_cast<std::uint32_t>(m_options.checking);
+    m.progress = static_cast<std::uint32_t>(m_options.progress);
     m.in_directory = m_options.directory.empty() ? 0 : 1;
     m.region_bytes = m_segments->region_bytes();
     m.shared_bytes = m_segments->shared_bytes();
@@ -190,6 +191,7 @@ class shm_set_up {
       return std::string(option) + " of " + std::to_string(theirs) + " where rank 0 has " + std::to_string(ours);
     };
     if (hello.checking != mine.checking) return differ("checking", hello.checking, mine.checking);
+    if (hello.progress != mine.progress) return differ("progress", hello.progress, mine.progress);
     if (hello.region_bytes != mine.region_bytes) return differ("region_bytes", hello.region_bytes, mine.region_bytes);
     if (hello.shared_bytes != mine.shared_bytes) return differ("shared_bytes", hello.shared_bytes, mine.shared_bytes);
     if (hello.in_directory != mine.in_directory)

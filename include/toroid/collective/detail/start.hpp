@@ -8,9 +8,13 @@
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/mapped_session.hpp>
 #include <toroid/communicator/message_session.hpp>
+#include <toroid/communicator/options.hpp>
 #include <toroid/communicator/pending.hpp>
+#include <toroid/communicator/progress_thread.hpp>
 
+#include <memory>
 #include <type_traits>
+#include <utility>
 
 /// Where collectives are started instead of run: the same functions check and prepare the call, on something that
 /// stands in for the communicator.
@@ -36,7 +40,11 @@ class starter {
  public:
   using stands_in_for_session = starter;
 
-  explicit starter(Session& session) : m_session(session), m_calls(session.started()), m_record(&m_calls.take()) {}
+  explicit starter(Session& session) : m_session(session), m_calls(session.started()) {
+    if (session.chosen().progress == progress::thread && !m_calls.has_driver()) [[unlikely]]
+      m_calls.progress_by(std::make_unique<progress_thread>(m_calls));
+    m_record = &m_calls.take();
+  }
   starter(const starter&) = delete;
   starter& operator=(const starter&) = delete;
   ~starter() {
@@ -59,7 +67,7 @@ class starter {
  private:
   Session& m_session;
   started_calls& m_calls;
-  call_record* m_record;
+  call_record* m_record = nullptr;
 };
 
 template <class Session>
