@@ -103,37 +103,93 @@ TEST_CASE("Calls on several communicators over the messages of MPI complete in t
   });
 }
 
-TEST_CASE("A thread needs an MPI that admits several", "[mpi]") {
+TEST_CASE("A thread of the communicator's own is refused where MPI admits only one", "[mpi]") {
   world::on_every_rank([] {
-    int provided = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&provided);
     const toroid::mpi::options by_thread{.progress = toroid::progress::thread};
-    if (provided < MPI_THREAD_MULTIPLE) {
-      support::demand_words(world::text_on_every_rank<toroid::usage_error>([&] { (void)make(by_thread); }),
-                            "MPI_THREAD_MULTIPLE");
-    } else {
-      auto comm = make(by_thread);
-      mixed(comm, 60);
+    support::demand_words(world::text_on_every_rank<toroid::usage_error>([&] { (void)make(by_thread); }),
+                          "MPI_THREAD_MULTIPLE");
+  });
+}
+
+TEST_CASE("A rank that starts late over the messages of MPI is missed where it is waited for", "[mpi]") {
+  world::on_every_rank([] {
+    if (world::size() == 1) return;
+    auto comm = make({.timeout = std::chrono::milliseconds(300)});
+    toroid::barrier(comm);
+    if (comm.rank() == 0) ::usleep(1'500'000);
+    std::vector<sum> sums;
+    for (const std::size_t count : {std::size_t{3000}, std::size_t{3}, std::size_t{5}})
+      sums.emplace_back(comm, count, static_cast<int>(count));
+    const std::string text = support::text_of<toroid::timeout_error>([&] {
+      for (sum& s : sums)
+        s.pending.wait();  // what the late rank missed may all have come meanwhile: not its third call
+    });
+    support::demand_words(text, "all_reduce (call ", "no answer within 300 ms", "waited for rank 0");
+    demand(support::text_of<toroid::timeout_error>([&] { sums[2].pending.wait(); }) == text, "another than ", text);
+    demand(support::text_of<toroid::timeout_error>([&] { toroid::barrier(comm); }) == text, "another than ", text);
+    sums.clear();
+  });
+}
+
+TEST_CASE("A rank that only looks for its calls over the messages of MPI misses the late one, too", "[mpi]") {
+  world::on_every_rank([] {
+    if (world::size() == 1) return;
+    auto comm = make({.timeout = std::chrono::milliseconds(300)});
+    toroid::barrier(comm);
+    if (comm.rank() == 0) {
+      ::usleep(1'500'000);
+      (void)support::text_of<toroid::timeout_error>([&] {
+        for (int i = 0; i < 3; ++i) sum(comm, 3000, i).pending.wait();
+      });
+      return;
+    }
+    sum one(comm, 3000, 1);
+    (void)support::text_of<toroid::timeout_error>([&] {
+      while (!one.pending.test()) ::usleep(100);
+    });
+  });
+}
+
+TEST_CASE("A communicator over the messages of MPI is destroyed with calls in flight", "[mpi]") {
+  world::on_every_rank([] {
+    std::vector<sum> sums;
+    {
+      auto comm = make({.timeout = std::chrono::milliseconds(300)});
+      toroid::barrier(comm);
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (comm.rank() == 0 && comm.size() > 1)
+        for (int i = 0; i < 3; ++i) sums.emplace_back(comm, std::size_t{3000}, i);
+    }
+    for (sum& s : sums) {
+      s.values = {};
+      (void)support::text_of<toroid::peer_lost>([&] { s.pending.wait(); });
     }
   });
 }
 
-TEST_CASE("A rank that is late over the messages of MPI gives a timeout_error where it is waited for", "[.late]") {
-  world::session::begin();
-  using std::chrono::milliseconds;
-  auto comm = make({.timeout = milliseconds(500)});
-  if (comm.size() == 1) return;
-  toroid::barrier(comm);
-  if (comm.rank() == 0) ::usleep(2'000'000);
-  sum one(comm, 3000, 1), two(comm, 3, 1);
-  try {
-    const std::string text = support::text_of<toroid::timeout_error>([&] { two.pending.wait(); });
-    support::demand_words(text, "all_reduce (call ", "rank 0");
-    demand(support::text_of<toroid::timeout_error>([&] { one.pending.wait(); }) == text, "another than ", text);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", world::rank(), error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
+// A program of its own: it begins MPI in another way.
+TEST_CASE("A thread goes on with calls over the messages of MPI", "[.multiple]") {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  if (provided < MPI_THREAD_MULTIPLE) {
+    WARN("skipped: this MPI does not provide MPI_THREAD_MULTIPLE");
+  } else {
+    try {
+      auto comm = make({.progress = toroid::progress::thread, .region_bytes = 16'384});
+      mixed(comm, 60);
+      hundred_in_reverse(comm);
+      for (const std::size_t count : {std::size_t{3}, std::size_t{70'001}}) {
+        // Rank 0 does not come back to this communicator until the others have the result.
+        sum started(comm, count, 1);
+        if (comm.rank() != 0) started.pending.wait();
+        MPI_Barrier(MPI_COMM_WORLD);
+        started.pending.wait();
+        started.check(comm.rank());
+      }
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank %d: %s\n", world::rank(), error.what());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
   }
-  std::fflush(nullptr);
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
 }

@@ -211,8 +211,34 @@ class mapped_session {
       body();
     } catch (...) {
       give_up();
+      drain();
       throw;
     }
+  }
+  /// The same for a rank that must not wait: only once no peers_are_inside() may it return to the caller.
+  template <class Body>
+  void guarded_without_waiting(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  /// Whether the group has failed while peers may be reading or writing the caller's buffers in this call. Those that
+  /// come later find the group broken before they touch anything.
+  bool peers_are_inside() const noexcept {
+    if (!Transport::must_drain || !m_lends_buffers || !m_failure) return false;
+    for (int r = 0; r < m_transport.size(); ++r)
+      if (r != m_transport.rank() && is_inside(m_transport.box(r))) return true;
+    return false;
+  }
+  /// Waits for them. They may be waiting for what this thread has begun elsewhere.
+  void drain() noexcept {
+    while (peers_are_inside())
+      if (transport::background::of_this_thread().advance() != transport::background_task::outcome::moved)
+        sched_yield();
   }
 
   /// Tells the peers that this rank will take part in nothing any more. Calls in flight end with an error.
@@ -316,29 +342,19 @@ class mapped_session {
   [[gnu::noinline, gnu::cold]] void give_up() noexcept {
     m_failure = std::current_exception();
     transport::mailbox& mine = m_transport.box(m_transport.rank());
-    mine.abandoned.store(m_call, std::memory_order_release);  // pairs with drain()
+    mine.abandoned.store(m_call, std::memory_order_release);  // pairs with is_inside()
     if (!m_transport.broken())
       m_transport.break_group(transport::failure::lost, m_transport.rank(),
                               "rank " + std::to_string(m_transport.rank()) + " has failed in " + m_context.operation);
     m_transport.order_against_signals();
     m_transport.wake_sleepers();
-    if (Transport::must_drain && m_lends_buffers) drain();
   }
 
-  /// Waits for peers that are inside this call: they may be reading or writing the caller's buffers. Those that come
-  /// later find the group broken before they touch anything.
-  void drain() noexcept {
-    for (int r = 0; r < m_transport.size(); ++r) {
-      if (r == m_transport.rank()) continue;
-      const transport::mailbox& box = m_transport.box(r);
-      const auto inside = [&] {
-        if (box.entries[m_call & 1].sequence.load(std::memory_order_seq_cst) != m_call) return false;
-        if (box.abandoned.load(std::memory_order_acquire) >= m_call) return false;
-        if (box.left.load(std::memory_order_acquire) != 0) return false;
-        return m_touching_end == 0 || box.progress.load(std::memory_order_acquire) < m_touching_end;
-      };
-      while (inside()) sched_yield();
-    }
+  bool is_inside(const transport::mailbox& box) const noexcept {
+    if (box.entries[m_call & 1].sequence.load(std::memory_order_seq_cst) != m_call) return false;
+    if (box.abandoned.load(std::memory_order_acquire) >= m_call) return false;
+    if (box.left.load(std::memory_order_acquire) != 0) return false;
+    return m_touching_end == 0 || box.progress.load(std::memory_order_acquire) < m_touching_end;
   }
 
   Transport m_transport;

@@ -21,20 +21,20 @@ class started_inline final : public started_on_mapped<Transport> {
   started_inline(mapped_session<Transport>& session, const collective_call& call) noexcept
       : base(session, call), m_executor(session, m_call, Schedule::blocks(problem())), m_position(problem(), 1) {}
 
-  movement advance(const effort& how) override {
-    const counted_deadline counted(m_session.context(), how);
+ private:
+  movement go_on(const effort& how) override {
     movement moved = movement::none;
     if (!m_open) {
       if (!base::open(how)) return movement::none;
       m_open = true;
-      m_session.guarded([&] {
+      base::guarded(how, [&] {
         while (!m_position.done() && m_position.time() == 0) next();  // puts the message beside the flag, and signals
       });
       moved = movement::some;
     }
     if (how.how == effort::extent::enter && !m_position.done()) return moved;
     transport::awaited_flag missing;
-    m_session.guarded([&] {
+    base::guarded(how, [&] {
       for (; !m_position.done(); next()) {
         if (!base::waits(how) && (missing = find_missing())) return;
         moved = movement::some;
@@ -49,7 +49,6 @@ class started_inline final : public started_on_mapped<Transport> {
     return movement::complete;
   }
 
- private:
   schedule::problem problem() const noexcept { return {base::rank(), base::ranks(), m_call.identity.root}; }
 
   void next() {

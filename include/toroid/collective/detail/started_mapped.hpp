@@ -87,12 +87,12 @@ class started_mapped final : public started_on_mapped<Transport> {
         m_direct(plan_for<Schedule>(path::in_place)),
         m_staged(plan_for<StagedSchedule>(path::staged)) {}
 
-  movement advance(const effort& how) override {
-    const counted_deadline counted(m_session.context(), how);
+ private:
+  movement go_on(const effort& how) override {
     movement moved = movement::none;
     if (m_phase == phase::queued) {
       if (!base::open(how)) return movement::none;
-      m_session.guarded([&] { m_entrance.publish(m_session, m_call, m_problem, false); });
+      base::guarded(how, [&] { m_entrance.publish(m_session, m_call, m_problem, false); });
       m_phase = phase::entered;
       moved = movement::some;
     }
@@ -104,21 +104,20 @@ class started_mapped final : public started_on_mapped<Transport> {
           return moved;
         }
       }
-      m_session.guarded([&] { m_entrance.hear(m_session, m_call, m_problem); });
+      base::guarded(how, [&] { m_entrance.hear(m_session, m_call, m_problem); });
       m_session.refuse_flaws(m_call.identity);
-      m_session.guarded([&] { begin(); });
+      base::guarded(how, [&] { begin(); });
       m_phase = phase::walking;
       moved = movement::some;
     }
     transport::awaited_flag missing;
     movement walked = movement::none;
-    m_session.guarded([&] { walked = m_walk->advance(base::waits(how), missing); });
+    base::guarded(how, [&] { walked = m_walk->advance(base::waits(how), missing); });
     if (walked == movement::complete) return walked;
     if (walked == movement::none) base::examine(missing, how);
     return walked == movement::some ? walked : moved;
   }
 
- private:
   enum class phase { queued, entered, walking };
 
   template <class S>

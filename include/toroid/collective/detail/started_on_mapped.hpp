@@ -27,10 +27,32 @@ class counted_deadline {
 template <class Transport>
 class started_on_mapped : public started_call {
  public:
-  std::exception_ptr give_up() noexcept override { return m_session.give_up_started(); }
+  /// A call that has failed is over once its peers are out of the caller's buffers: that is one more thing to wait for,
+  /// or not to wait for.
+  movement advance(const effort& how) final {
+    const counted_deadline counted(m_session.context(), how);
+    if (!m_error) {
+      try {
+        return go_on(how);
+      } catch (...) {
+        if (!m_session.peers_are_inside()) throw;
+        m_error = std::current_exception();
+      }
+    }
+    if (waits(how)) m_session.drain();
+    if (m_session.peers_are_inside()) return movement::none;
+    std::rethrow_exception(m_error);
+  }
+  std::exception_ptr give_up() noexcept override {
+    if (!m_error) return m_session.give_up_started();
+    m_session.drain();
+    return m_error;
+  }
   void interrupt() noexcept override { m_session.interrupt(); }
 
  protected:
+  virtual movement go_on(const effort& how) = 0;
+
   started_on_mapped(mapped_session<Transport>& session, const collective_call& call) noexcept
       : m_session(session), m_call(call) {}
 
@@ -61,13 +83,25 @@ class started_on_mapped : public started_call {
     examine(missing, how, m_session.context());
   }
   void examine(const transport::awaited_flag& missing, const effort& how, const transport::wait_context& context) {
-    m_session.guarded([&] {
+    guarded(how, [&] {
       m_session.transport().examine(missing.rank, *missing.flag, missing.value, context, how.waited, how.quiet);
     });
   }
 
+  /// Runs a part of the call. If that throws, the group is broken.
+  template <class Body>
+  void guarded(const effort& how, Body&& body) {
+    if (waits(how))
+      m_session.guarded(body);
+    else
+      m_session.guarded_without_waiting(body);
+  }
+
   mapped_session<Transport>& m_session;
   const collective_call m_call;
+
+ private:
+  std::exception_ptr m_error;  ///< peers are still inside
 };
 
 }  // namespace toroid::detail
