@@ -128,7 +128,11 @@ class started_mapped final : public started_on_mapped<Transport> {
 
   void begin() {
     using ways = typename entrance::ways;
-    if ((m_entrance.agreed & ways::reachable) != 0) return walk_along<Schedule, path::in_place>(m_direct);
+    if ((m_entrance.agreed & ways::reachable) != 0) {
+      if constexpr (may_fetch<Schedule>)
+        if (fetches(m_call)) return walk_along<Schedule, path::fetched>(m_direct);
+      return walk_along<Schedule, path::in_place>(m_direct);
+    }
     if constexpr (entrance::may_pull) {
       if ((m_entrance.agreed & ways::can_pull) != 0 && m_entrance.pulls)
         return walk_along<Schedule, path::pulled>(plan_for<Schedule>(path::pulled));
