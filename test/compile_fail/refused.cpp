@@ -270,6 +270,23 @@ void call(group& comm) {
 // expect: is_trivially_copyable_v
 void call(group& comm) { (void)toroid::allocate<REFUSED(std::string, char)>(comm, 8); }
 
+#elif defined(REFUSE_TEMPORARY_INPUT_IN_FLIGHT)
+// expect: toroid: the input is a temporary
+void call(group& comm, std::vector<float>& values) {
+  const std::vector<float> in(8);
+  toroid::start_all_reduce(comm, REFUSED(std::vector<float>(8), in), values).wait();
+}
+
+#elif defined(REFUSE_TEMPORARY_RESULT_IN_FLIGHT)
+// expect: toroid: the result is a temporary
+void call(group& comm, std::vector<float>& values) {
+  toroid::start_all_reduce(comm, values, REFUSED(std::vector<float>(8), values)).wait();
+}
+
+#elif defined(REFUSE_COPY_OF_PENDING)
+// expect: deleted
+void call(toroid::pending& one) { const toroid::pending other = REFUSED(one, std::move(one)); }
+
 #else
 #error "define one of the sections"
 #endif

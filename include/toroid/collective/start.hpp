@@ -32,7 +32,7 @@ namespace toroid {
 template <group C, any_range B, policy First = detail::not_given, policy Second = detail::not_given>
 pending start_all_reduce(C&& comm, B&& buffer, const First& first = {}, const Second& second = {},
                          call_site at = call_site::current()) {
-  return detail::start(comm, [&](auto& group) { all_reduce(group, std::forward<B>(buffer), first, second, at); });
+  return detail::start(comm, [&](auto& stand_in) { all_reduce(stand_in, std::forward<B>(buffer), first, second, at); });
 }
 
 /// Starts all_reduce(comm, in, out, first, second).
@@ -40,8 +40,9 @@ template <group C, any_range I, any_range O, policy First = detail::not_given, p
 pending start_all_reduce(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
                          call_site at = call_site::current()) {
   detail::check_lives_on<I>();
-  return detail::start(
-      comm, [&](auto& group) { all_reduce(group, std::forward<I>(in), std::forward<O>(out), first, second, at); });
+  return detail::start(comm, [&](auto& stand_in) {
+    all_reduce(stand_in, std::forward<I>(in), std::forward<O>(out), first, second, at);
+  });
 }
 
 /// Starts reduce_scatter(comm, in, out, first, second).
@@ -49,35 +50,36 @@ template <group C, any_range I, any_range O, policy First = detail::not_given, p
 pending start_reduce_scatter(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
                              call_site at = call_site::current()) {
   detail::check_lives_on<I>();
-  return detail::start(
-      comm, [&](auto& group) { reduce_scatter(group, std::forward<I>(in), std::forward<O>(out), first, second, at); });
+  return detail::start(comm, [&](auto& stand_in) {
+    reduce_scatter(stand_in, std::forward<I>(in), std::forward<O>(out), first, second, at);
+  });
 }
 
 /// Starts all_gather(comm, in, out, how).
 template <group C, any_range I, any_range O, algorithm Algorithm = automatic>
 pending start_all_gather(C&& comm, I&& in, O&& out, const Algorithm& how = {}, call_site at = call_site::current()) {
   detail::check_lives_on<I>();
-  return detail::start(comm,
-                       [&](auto& group) { all_gather(group, std::forward<I>(in), std::forward<O>(out), how, at); });
+  return detail::start(
+      comm, [&](auto& stand_in) { all_gather(stand_in, std::forward<I>(in), std::forward<O>(out), how, at); });
 }
 
 /// Starts all_gather(comm, buffer, how), in place.
 template <group C, any_range B, algorithm Algorithm = automatic>
 pending start_all_gather(C&& comm, B&& buffer, const Algorithm& how = {}, call_site at = call_site::current()) {
-  return detail::start(comm, [&](auto& group) { all_gather(group, std::forward<B>(buffer), how, at); });
+  return detail::start(comm, [&](auto& stand_in) { all_gather(stand_in, std::forward<B>(buffer), how, at); });
 }
 
 /// Starts broadcast(comm, buffer, root, how).
 template <group C, any_range B, algorithm Algorithm = automatic>
 pending start_broadcast(C&& comm, B&& buffer, int root, const Algorithm& how = {},
                         call_site at = call_site::current()) {
-  return detail::start(comm, [&](auto& group) { broadcast(group, std::forward<B>(buffer), root, how, at); });
+  return detail::start(comm, [&](auto& stand_in) { broadcast(stand_in, std::forward<B>(buffer), root, how, at); });
 }
 
 /// Starts barrier(comm): complete once all ranks have started, or called, theirs.
 template <group C>
 pending start_barrier(C&& comm, call_site at = call_site::current()) {
-  return detail::start(comm, [&](auto& group) { barrier(group, at); });
+  return detail::start(comm, [&](auto& stand_in) { barrier(stand_in, at); });
 }
 
 }  // namespace toroid

@@ -62,7 +62,7 @@ class communicator {
     }
     return *this;
   }
-  /// Not collective; returns at once. Peers that wait for this rank get peer_lost.
+  /// Not collective; returns at once. Peers that wait for this rank get peer_lost, and so do calls in flight.
   ~communicator() { leave(); }
 
   /// This rank's number, in [0, size()).
