@@ -4,6 +4,7 @@
 #include <toroid/toroid.hpp>
 
 #include <array>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <span>
@@ -177,32 +178,110 @@ void call(group& comm, std::vector<float>& values) {
   toroid::broadcast(comm, values, 0, REFUSED(toroid::halving_doubling{}, toroid::tree{}));
 }
 
-#elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_TREE)
-// expect: toroid: an average of integers or of half types is exact only with toroid::direct
+#elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_NARROW_WIRE)
+// expect: toroid: wire<W>: with this algorithm an average of integers is exact only if W holds the sum
 void call(group& comm) {
   std::vector<int> values(8);
-  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(tree, direct){});
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(tree, direct){}, toroid::wire<int>);
 }
 
-#elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_RING)
-// expect: toroid: an average of integers or of half types is exact only with toroid::direct
-void call(group& comm) {
-  std::vector<int> values(8);
-  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(ring, direct){});
+#elif defined(REFUSE_AVERAGE_OF_HALVES_ON_NARROW_WIRE)
+// expect: toroid: wire<W>: with this algorithm an average of half types is exact only if it travels wider
+void call(group& comm, std::vector<toroid::float16>& values) {
+  toroid::all_reduce(comm, values, toroid::average{}, toroid::ring{}, toroid::wire<REFUSED(toroid::bfloat16, float)>);
 }
 
-#elif defined(REFUSE_AVERAGE_OF_HALVES_ON_RING)
-// expect: toroid: an average of integers or of half types is exact only with toroid::direct
-void call(group& comm) {
-  std::vector<REFUSED(toroid::float16, float)> values(8);
-  toroid::all_reduce(comm, values, toroid::average{}, toroid::ring{});
+#elif defined(REFUSE_AVERAGE_OF_INTEGERS_IN_NARROW_ACCUMULATOR)
+// expect: toroid: accumulate<A>: an average of integers is exact only if A holds the sum
+void call(group& comm, std::vector<std::int8_t>& in, std::vector<std::int8_t>& out) {
+  toroid::reduce_scatter(comm, in, out, toroid::average{}, toroid::accumulate<REFUSED(std::int16_t, std::int64_t)>);
 }
 
-#elif defined(REFUSE_AVERAGE_OF_BFLOATS_ON_RING)
-// expect: toroid: an average of integers or of half types is exact only with toroid::direct
-void call(group& comm) {
-  std::vector<toroid::bfloat16> values(8);
-  toroid::all_reduce(comm, values, toroid::average{}, toroid::REFUSED(ring, automatic){});
+#elif defined(REFUSE_INTEGERS_ON_NARROW_WIRE)
+// expect: toroid: wire<W>: this W does not hold all integers of the elements' type
+void call(group& comm, std::vector<int>& values) {
+  toroid::all_reduce(comm, values, toroid::wire<REFUSED(short, long)>);
+}
+
+#elif defined(REFUSE_INTEGERS_AS_FLOATS)
+// expect: toroid: wire<W>: floating-point numbers travel as floating-point numbers, integers as integers
+void call(group& comm, std::vector<short>& values) {
+  toroid::all_reduce(comm, values, toroid::wire<REFUSED(float, long)>);
+}
+
+#elif defined(REFUSE_WIRE_OF_STRUCTS)
+// expect: toroid: wire<W> takes numbers
+struct point {
+  float x, y;
+};
+void call(group& comm, std::vector<point>& values) {
+  const auto add = [](point a, point b) { return point{a.x + b.x, a.y + b.y}; };
+  toroid::all_reduce(comm, values, add, toroid::wire<REFUSED(float, point)>);
+}
+
+#elif defined(REFUSE_NARROW_ACCUMULATOR)
+// expect: toroid: accumulate<A>: this A does not hold all values of the elements
+void call(group& comm, std::vector<double>& values) {
+  toroid::all_reduce(comm, values, toroid::accumulate<REFUSED(float, double)>);
+}
+
+#elif defined(REFUSE_FUNCTOR_OF_ANOTHER_ACCUMULATOR)
+// expect: toroid: the operator must be callable
+struct only_halves {
+  toroid::bfloat16 operator()(const toroid::bfloat16& a, const toroid::bfloat16&) const { return a; }
+};
+void call(group& comm, std::vector<toroid::bfloat16>& values) {
+  toroid::all_reduce(comm, values, only_halves{}, toroid::wire<float>,
+                     toroid::accumulate<REFUSED(float, toroid::bfloat16)>);
+}
+
+#elif defined(REFUSE_ANY_CHUNKING_ON_RING)
+// expect: toroid: this algorithm does not fix results as strongly as toroid::require asks
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_reduce(comm, values, toroid::REFUSED(ring, direct){}, toroid::require<toroid::determinism::any_chunking>);
+}
+
+#elif defined(REFUSE_ANY_CHUNKING_ON_TWO_TREES)
+// expect: toroid: this algorithm does not fix results as strongly as toroid::require asks
+void call(group& comm, std::vector<float>& values) {
+  const auto add = [](float a, float b) { return a + b; };
+  toroid::all_reduce(comm, values, toroid::tree{}, REFUSED(toroid::sum{}, add),
+                     toroid::require<toroid::determinism::any_chunking>);
+}
+
+#elif defined(REFUSE_ANY_CHUNKING_ON_HALVING_DOUBLING_OF_REDUCE_SCATTER)
+// expect: toroid: this algorithm does not fix results as strongly as toroid::require asks
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  using toroid::determinism;
+  toroid::reduce_scatter(comm, in, out, toroid::require<determinism::REFUSED(any_chunking, run_to_run)>,
+                         toroid::halving_doubling{});
+}
+
+#elif defined(REFUSE_LEVEL_WITHOUT_REQUIRE)
+// expect: toroid: a determinism level is asked for by toroid::require<level>
+void call(group& comm, std::vector<float>& values) {
+  using toroid::determinism;
+  toroid::all_reduce(comm, values, REFUSED(determinism::run_to_run, toroid::require<determinism::run_to_run>));
+}
+
+#elif defined(REFUSE_TWO_WIRES)
+// expect: toroid: two types were given for the wire
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_reduce(comm, values, toroid::wire<double>, toroid::ring{}, toroid::REFUSED(wire, accumulate) < double >);
+}
+
+#elif defined(REFUSE_TWO_ACCUMULATORS)
+// expect: toroid: two types were given to accumulate in
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_reduce(comm, values, toroid::accumulate<double>, toroid::REFUSED(accumulate, wire) < double >);
+}
+
+#elif defined(REFUSE_TWO_LEVELS)
+// expect: toroid: two determinism levels were required
+void call(group& comm, std::vector<float>& values) {
+  using toroid::determinism;
+  toroid::all_reduce(comm, values, toroid::require<determinism::run_to_run>,
+                     REFUSED(toroid::require<determinism::any_chunking>, toroid::sum{}));
 }
 
 #elif defined(REFUSE_FUNCTOR_OF_OTHER_TYPE)

@@ -25,33 +25,37 @@
 /// communicator than ever before.
 namespace toroid {
 
-/// Starts all_reduce(comm, buffer, first, second), in place.
+/// Starts all_reduce(comm, buffer, policies...), in place; they may be an operator, an algorithm and require<level>.
 ///
 ///     toroid::pending sum = toroid::start_all_reduce(comm, gradient);
 ///     sum.wait();
-template <group C, any_range B, policy First = detail::not_given, policy Second = detail::not_given>
-pending start_all_reduce(C&& comm, B&& buffer, const First& first = {}, const Second& second = {},
-                         call_site at = call_site::current()) {
-  return detail::start(comm, [&](auto& stand_in) { all_reduce(stand_in, std::forward<B>(buffer), first, second, at); });
+template <group C, any_range B, policy P0 = detail::not_given, policy P1 = detail::not_given,
+          policy P2 = detail::not_given, policy P3 = detail::not_given, policy P4 = detail::not_given>
+pending start_all_reduce(C&& comm, B&& buffer, const P0& p0 = {}, const P1& p1 = {}, const P2& p2 = {},
+                         const P3& p3 = {}, const P4& p4 = {}, call_site at = call_site::current()) {
+  return detail::start(comm,
+                       [&](auto& stand_in) { all_reduce(stand_in, std::forward<B>(buffer), p0, p1, p2, p3, p4, at); });
 }
 
-/// Starts all_reduce(comm, in, out, first, second).
-template <group C, any_range I, any_range O, policy First = detail::not_given, policy Second = detail::not_given>
-pending start_all_reduce(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
-                         call_site at = call_site::current()) {
+/// Starts all_reduce(comm, in, out, policies...).
+template <group C, any_range I, any_range O, policy P0 = detail::not_given, policy P1 = detail::not_given,
+          policy P2 = detail::not_given, policy P3 = detail::not_given, policy P4 = detail::not_given>
+pending start_all_reduce(C&& comm, I&& in, O&& out, const P0& p0 = {}, const P1& p1 = {}, const P2& p2 = {},
+                         const P3& p3 = {}, const P4& p4 = {}, call_site at = call_site::current()) {
   detail::check_lives_on<I>();
   return detail::start(comm, [&](auto& stand_in) {
-    all_reduce(stand_in, std::forward<I>(in), std::forward<O>(out), first, second, at);
+    all_reduce(stand_in, std::forward<I>(in), std::forward<O>(out), p0, p1, p2, p3, p4, at);
   });
 }
 
-/// Starts reduce_scatter(comm, in, out, first, second).
-template <group C, any_range I, any_range O, policy First = detail::not_given, policy Second = detail::not_given>
-pending start_reduce_scatter(C&& comm, I&& in, O&& out, const First& first = {}, const Second& second = {},
-                             call_site at = call_site::current()) {
+/// Starts reduce_scatter(comm, in, out, policies...).
+template <group C, any_range I, any_range O, policy P0 = detail::not_given, policy P1 = detail::not_given,
+          policy P2 = detail::not_given, policy P3 = detail::not_given, policy P4 = detail::not_given>
+pending start_reduce_scatter(C&& comm, I&& in, O&& out, const P0& p0 = {}, const P1& p1 = {}, const P2& p2 = {},
+                             const P3& p3 = {}, const P4& p4 = {}, call_site at = call_site::current()) {
   detail::check_lives_on<I>();
   return detail::start(comm, [&](auto& stand_in) {
-    reduce_scatter(stand_in, std::forward<I>(in), std::forward<O>(out), first, second, at);
+    reduce_scatter(stand_in, std::forward<I>(in), std::forward<O>(out), p0, p1, p2, p3, p4, at);
   });
 }
 

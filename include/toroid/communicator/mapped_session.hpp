@@ -4,6 +4,7 @@
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/communicator/path_chooser.hpp>
+#include <toroid/communicator/staging_memory.hpp>
 #include <toroid/communicator/started_calls.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
@@ -61,6 +62,15 @@ class mapped_session {
   void deallocate(void* memory, std::size_t bytes) {
     if (m_guard.original()) m_transport.deallocate(memory, bytes);
   }
+
+  /// Memory that peers can reach, for calls whose elements do not travel from where they are: kept until the end.
+  /// @throws usage_error  in a copy forked from the rank, which may share it; what allocate() throws
+  std::byte* staging(std::size_t bytes) {
+    if (!m_guard.original()) [[unlikely]]
+      refuse_copy();
+    return m_staging.grown_to(bytes, *this);
+  }
+  std::size_t staging_bytes() const noexcept { return m_staging.bytes(); }
 
   /// Marks the time that a thread spends in a call.
   class [[nodiscard]] in_call {
@@ -169,12 +179,15 @@ class mapped_session {
   }
 
   /// With check::data: searches the own input. Before publish_entry().
-  void inspect(const std::byte* input, std::size_t count, std::size_t (*first_flaw)(const std::byte*, std::size_t)) {
+  ///
+  /// @param details  if not null, they say instead what to search
+  void inspect(const std::byte* input, std::size_t count, std::size_t (*first_flaw)(const std::byte*, std::size_t),
+               const call_details* details) {
     if (m_options.checking != check::data) [[likely]]
       return;
-    const std::size_t index = first_flaw != nullptr && count != 0 ? first_flaw(input, count) : count;
+    const inspected_run only{input, count, first_flaw};
     std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
-    mine = index < count ? index + 1 : 0;
+    mine = details == nullptr ? flaw_in({&only, 1}) : flaw_in({details->inspected, details->inspected_runs});
     note_flaw(m_transport.rank(), mine);
   }
 
@@ -185,12 +198,14 @@ class mapped_session {
       return;
     throw usage_error(std::string("toroid: ") + name_of(identity.collective) + " at " + identity.at.file + ":" +
                       std::to_string(identity.at.line) + ": the input of rank " + std::to_string(m_flaw_rank) +
-                      " is not finite at index " + std::to_string(m_flaw_index));
+                      " is not finite at " + place_of(m_flaw_index, identity.details));
   }
 
   /// Ends a call: if this rank has not heard of all others in it, the next will, and may have to say what this was.
   void end(const call_identity& identity) noexcept {
-    if (m_all_entered != m_call) m_unheard = identity;
+    if (m_all_entered == m_call) return;
+    m_unheard = identity;
+    m_unheard.details = nullptr;  // which end with the call
   }
 
   /// To be called once entries of all ranks have been waited for.
@@ -274,6 +289,25 @@ class mapped_session {
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse_copy() {
     throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
+  }
+
+  /// The index of the first element, counted from 1 over all runs, that is not finite; 0 if all are.
+  static std::uint64_t flaw_in(std::span<const inspected_run> runs) {
+    std::uint64_t before = 0;
+    for (const inspected_run& run : runs) {
+      const std::size_t index =
+          run.first_flaw != nullptr && run.count != 0 ? run.first_flaw(run.elements, run.count) : run.count;
+      if (index < run.count) return before + index + 1;
+      before += run.count;
+    }
+    return 0;
+  }
+  /// "index 3", of one buffer or of one of several.
+  static std::string place_of(std::uint64_t index, const call_details* details) {
+    if (details == nullptr || !details->fused) return "index " + std::to_string(index);
+    std::size_t buffer = 0;
+    while (buffer + 1 < details->buffers && index >= details->lengths[buffer]) index -= details->lengths[buffer++];
+    return "index " + std::to_string(index) + " of buffer " + std::to_string(buffer);
   }
 
   /// Another call has not ended: those in flight are to end first, and two threads are one too many.
@@ -373,6 +407,7 @@ class mapped_session {
   bool m_fast_strings;
   static constexpr std::size_t scratch_bytes = 8192;
   std::vector<std::byte> m_scratch = std::vector<std::byte>(scratch_bytes);
+  staging_memory m_staging;
   fork_guard m_guard;
   path_chooser m_chooser;
   std::atomic<activity> m_busy{activity::none};

@@ -3,6 +3,7 @@
 #include <toroid/communicator/call.hpp>
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/options.hpp>
+#include <toroid/communicator/staging_memory.hpp>
 #include <toroid/communicator/started_calls.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
@@ -59,7 +60,16 @@ class message_session {
   std::size_t region_bytes() const noexcept { return m_region_bytes; }
   const std::byte** sources() noexcept { return m_sources.data(); }
   std::size_t footprint() const noexcept {
-    return m_transport.footprint() + sizeof *this + m_buffers.bytes() + m_sources.size() * sizeof(void*);
+    return m_transport.footprint() + sizeof *this + m_buffers.bytes() + m_sources.size() * sizeof(void*) +
+           m_staging.bytes();
+  }
+
+  /// Memory for calls whose elements do not travel from where they are: kept until the end.
+  /// @throws usage_error  in a copy forked from the rank, which may share it; what allocate() throws
+  std::byte* staging(std::size_t bytes) {
+    if (!m_guard.original()) [[unlikely]]
+      refuse_copy();
+    return m_staging.grown_to(bytes, *this);
   }
 
   /// There is no memory that peers could reach: it is ordinary, so that programs need no second way.
@@ -347,6 +357,7 @@ class message_session {
   transport::wait_context m_context;
   std::vector<const std::byte*> m_sources;
   instruction_set m_instructions;
+  staging_memory m_staging;
   fork_guard m_guard;
   std::atomic<bool> m_aborted{false};
   bool m_told = false;  ///< the others know that the group is broken

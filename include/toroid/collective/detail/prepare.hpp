@@ -25,6 +25,18 @@ namespace toroid::detail {
                     what);
 }
 
+/// Whether a collective on this group is over when the function that makes it returns.
+template <class Group>
+inline constexpr bool runs_to_its_end = true;
+/// For calls that need memory of the session until they are over.
+template <class Group>
+constexpr void check_runs_to_its_end() noexcept {
+  static_assert(
+      runs_to_its_end<Group>,
+      "toroid: a started call takes neither wire nor accumulate, nor an average of integers or half types by an "
+      "algorithm that keeps partial results; use the function without start_, or toroid::direct");
+}
+
 /// Input and result must hold the same type of element.
 template <class I, class O>
 constexpr void check_same_elements() noexcept {

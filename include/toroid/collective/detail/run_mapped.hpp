@@ -55,7 +55,7 @@ template <class Schedule, class Transport>
 void run_inline(mapped_session<Transport>& session, const collective_call& call) {
   const schedule::problem p{session.transport().rank(), session.transport().size(), call.identity.root};
   const auto mark = session.begin(call.identity);
-  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
+  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw, call.identity.details);
   session.guarded([&] {
     inline_executor<Transport> executor(session, call, Schedule::blocks(p));
     schedule::walk<Schedule>(p, 1, executor);
@@ -170,7 +170,7 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   const schedule::layout direct_layout = plan_for(Schedule{}, path::in_place);
   const schedule::layout staged_layout = plan_for(StagedSchedule{}, path::staged);
   const auto mark = session.begin(call.identity);
-  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw);
+  session.inspect(call.input, call.input_count(p.ranks, p.rank), call.first_flaw, call.identity.details);
   entrance agreed_on;
   session.guarded([&] {
     agreed_on.publish(session, call, p, true);

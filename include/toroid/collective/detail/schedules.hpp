@@ -47,7 +47,9 @@ struct schedules_of<torus_2d> {
 };
 
 /// A tree for operators that do not commute: ranks know it from the other one by its name.
-struct tree_in_order : tree {};
+struct tree_in_order : tree {
+  static constexpr determinism level = determinism::any_chunking;
+};
 template <>
 inline constexpr algorithm_kind algorithm_of<tree_in_order> = algorithm_kind::tree_in_order;
 template <>
@@ -63,7 +65,7 @@ static_assert(automatic::level <= schedule::one_shot_all_reduce::level &&
               direct::level <= schedule::direct_all_reduce::level && ring::level <= schedule::ring_all_reduce::level);
 static_assert(halving_doubling::level <= schedule::halving_doubling_all_reduce::level &&
               tree::level <= schedule::tree_all_reduce::level &&
-              tree::level <= schedule::in_order_tree_all_reduce::level &&
+              tree_in_order::level <= schedule::in_order_tree_all_reduce::level &&
               torus_2d::level <= schedule::torus_2d_all_reduce::level);
 
 }  // namespace toroid::detail

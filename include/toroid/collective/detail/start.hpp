@@ -72,6 +72,8 @@ class starter {
 
 template <class Session>
 inline constexpr bool is_communicator<starter<Session>> = true;
+template <class Session>
+inline constexpr bool runs_to_its_end<starter<Session>> = false;
 
 template <class Schedule, class Transport>
 void run_short(starter<mapped_session<Transport>>& start, const collective_call& call) {

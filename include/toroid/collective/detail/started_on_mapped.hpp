@@ -74,7 +74,7 @@ class started_on_mapped : public started_call {
       }
     }
     m_session.open(m_call.identity);
-    m_session.inspect(m_call.input, m_call.input_count(ranks(), rank()), m_call.first_flaw);
+    m_session.inspect(m_call.input, m_call.input_count(ranks(), rank()), m_call.first_flaw, nullptr);
     return true;
   }
 
