@@ -12,7 +12,9 @@
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/barrier.hpp>
 #include <toroid/collective/broadcast.hpp>
+#include <toroid/collective/fused.hpp>
 #include <toroid/collective/plan.hpp>
+#include <toroid/collective/policies.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 #include <toroid/collective/start.hpp>
 #include <toroid/communicator/allocator.hpp>

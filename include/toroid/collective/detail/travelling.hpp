@@ -29,7 +29,7 @@ void erase_travelling(collective_call& call, call_details& details, instruction_
   using accumulator = typename choice::accumulator;
   details.storage = element_code<T>();
   details.storage_size = sizeof(T);
-  if constexpr (!combines_as<wire, accumulator, Operation>) details.accumulator = travelling_code<accumulator>();
+  details.accumulator = combines_as<wire, accumulator, Operation> ? 0 : travelling_code<accumulator>();
   call.identity.element = travelling_code<wire>();
   call.identity.element_size = sizeof(wire);
   call.identity.operation = operator_code<Operation>();
