@@ -22,8 +22,8 @@ struct wire_t {
 /// @tparam W  a floating-point type for floating-point elements, a wider integer for integers
 ///
 /// Cost: the elements are converted into memory of the communicator that peers can read, up to 4 MiB of it that it
-/// keeps (see footprint()), and back: two passes over the rank's own memory. Longer vectors go piece by piece.
-/// The same on all ranks.
+/// keeps (see footprint()), and back: two passes over the rank's own memory. Longer vectors go piece by piece. That
+/// pays where bytes are dear, as between hosts; ranks that share memory lose by it. The same on all ranks.
 ///
 ///     toroid::all_reduce(comm, gradient, toroid::wire<toroid::bfloat16>);
 template <class W>
