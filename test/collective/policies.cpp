@@ -4,9 +4,13 @@
 #include "support/launch.hpp"
 
 #include <toroid/collective/all_reduce.hpp>
+#include <toroid/collective/plan.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -73,7 +77,38 @@ void sum_is(Comm& comm, double right, std::size_t count, const Policies&... poli
     for (const float value : values) demand(value == right, value, " instead of ", right, ", of ", count, " elements");
 }
 
+/// The text of a file of the tree, looked for upwards from where the test runs and from where it was compiled.
+std::string text_of_file(const std::string& name) {
+  for (std::filesystem::path start : {std::filesystem::current_path(), std::filesystem::absolute(__FILE__)}) {
+    for (; start.has_relative_path(); start = start.parent_path()) {
+      std::ifstream file(start / name);
+      if (file) return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    }
+  }
+  throw support::check_failed("there is no " + name + " above this test");
+}
+
+std::string name_of(determinism level) {
+  return level == determinism::any_chunking ? "any_chunking"
+         : level == determinism::run_to_run ? "run_to_run"
+                                            : "same_on_all_ranks";
+}
+
 }  // namespace
+
+TEST_CASE("The documented levels are those of the algorithms", "[policies]") {
+  const std::string text = text_of_file("docs/determinism.md");
+  const auto row = [&](const std::string& algorithm, determinism level) {
+    support::demand_words(text, "| " + algorithm + " | `" + name_of(level) + "` |");
+  };
+  row("`automatic`", toroid::automatic::level);
+  row("`direct`", toroid::direct::level);
+  row("`ring`", toroid::ring::level);
+  row("`halving_doubling`", toroid::halving_doubling::level);
+  row("`tree`", toroid::tree::level);
+  row("`tree` with an operator that does not commute", toroid::detail::tree_in_order::level);
+  row("`torus_2d`", toroid::torus_2d::level);
+}
 
 TEST_CASE("Sums are taken in the accumulator's type", "[policies]") {
   support::run_both(4, [](auto& comm) {
@@ -153,5 +188,32 @@ TEST_CASE("Ranks that accumulate in different types are told so", "[policies]") 
         toroid::all_reduce(comm, values);
     });
     support::demand_words(text, "10 float (4 bytes each), accumulated as double", "10 float (4 bytes each), sum");
+  });
+}
+
+TEST_CASE("A plan says as what elements travel and are combined, and why", "[policies]") {
+  support::run_threads(4, [](auto& comm) {
+    const toroid::call_plan plain = toroid::plan(comm, 10'000);
+    demand(plain.wire == "float" && plain.accumulator == "float" && plain.calls == 1, plain.text());
+
+    const toroid::call_plan half = toroid::plan(comm, 10'000, toroid::wire<toroid::bfloat16>);
+    demand(half.wire == "bfloat16" && half.accumulator == "float" && half.bytes == 40'000 &&
+               half.bytes_sent * 2 == plain.bytes_sent && half.pieces_in_place == 1 && half.pieces_staged == 0,
+           half.text());
+    support::demand_words(half.text(), "40000 bytes as bfloat16, combined as float: ", "it is to travel as bfloat16");
+    demand(toroid::plan(comm, 2000, toroid::wire<toroid::bfloat16>).algorithm == "one-shot", "4000 bytes travel");
+    const toroid::call_plan calls = toroid::plan(comm, 5'000'000, toroid::ring{}, toroid::wire<toroid::bfloat16>);
+    demand(calls.calls == 3 && calls.bytes_sent == 15'000'000, calls.text());
+    support::demand_words(calls.text(), "ring over threads", ": 3 calls of 7 steps");
+
+    const toroid::call_plan mean = toroid::plan<int>(comm, 1000, toroid::average{}, toroid::tree{});
+    demand(mean.wire == "int64" && mean.accumulator == "int64", mean.text());
+    support::demand_words(mean.why, "an average of int32", "exact only if it travels as int64");
+    demand(toroid::plan<std::int64_t>(comm, 9, toroid::average{}, toroid::ring{}).wire == "int128", "int64 averaged");
+    demand(toroid::plan<int>(comm, 1000, toroid::average{}).wire == "int32", "direct needs no wider wire");
+
+    const toroid::call_plan in_order = toroid::plan(comm, 1000, functor, toroid::tree{}, toroid::accumulate<double>);
+    demand(in_order.algorithm == "tree in order" && in_order.accumulator == "double" && in_order.wire == "float",
+           in_order.text());
   });
 }
