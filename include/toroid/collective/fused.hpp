@@ -52,7 +52,7 @@ constexpr auto fused(B&&... buffers) noexcept {
 ///         the communicator is broken then, the buffers' contents undefined
 ///
 /// Cost: short buffers of one type of element are copied into memory of the communicator, up to 4 MiB of it that it
-/// keeps, and back, and take one call together: latency is paid once a type. Buffers of 32 KiB or more take a call
+/// keeps, and back, and take one call together: latency is paid once a type. Buffers of more than 8 KiB take a call
 /// each, where they stand: copying them would cost more than a call. Collective; one thread at a time per communicator.
 template <group C, element... T, policy P0 = detail::not_given, policy P1 = detail::not_given,
           policy P2 = detail::not_given, policy P3 = detail::not_given, policy P4 = detail::not_given>

@@ -22,8 +22,8 @@ struct fused_part {
 template <class... T>
 struct fused_types {};
 
-/// Buffers from this size on are not packed: a call costs less than copying them twice.
-inline constexpr std::size_t least_alone_bytes = std::size_t{32} << 10;
+/// Longer buffers are not packed: a call costs less than copying them twice.
+inline constexpr std::size_t most_packed_bytes = std::size_t{8} << 10;
 
 /// Buffers must exist where they have elements, and stand apart.
 inline void check_fused(std::span<const fused_part> parts, std::span<const std::size_t> sizes,
@@ -82,7 +82,7 @@ void all_reduce_fused_of(Session& session, fused_call& all, std::span<const fuse
     all.details.inspected_runs = 0;
   };
   for (const fused_part& part : parts)
-    if (!travel<T, Policies>::as_stored || part.count < least_alone_bytes / sizeof(T) + 1)
+    if (!travel<T, Policies>::as_stored || part.count < most_packed_bytes / sizeof(T) + 1)
       if (part.count != 0) room[packed++] = {part.data, part.data, part.count};
   if (travel<T, Policies>::as_stored && packed == 1) {
     alone({room[0].result, room[0].count});
@@ -93,7 +93,7 @@ void all_reduce_fused_of(Session& session, fused_call& all, std::span<const fuse
   }
   if constexpr (travel<T, Policies>::as_stored)
     for (const fused_part& part : parts)
-      if (part.count >= least_alone_bytes / sizeof(T) + 1) alone(part);
+      if (part.count >= most_packed_bytes / sizeof(T) + 1) alone(part);
   all.called = true;
 }
 
