@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/communicator/call_queue.hpp>
 #include <toroid/communicator/fork_guard.hpp>
 #include <toroid/communicator/started_call.hpp>
 #include <toroid/core/error.hpp>
@@ -15,32 +16,8 @@
 #include <exception>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace toroid::detail {
-
-/// What is happening on a communicator just now. Stored with release by who ends it; pairs with the acquire of who
-/// begins the next call.
-enum class activity : std::uint8_t {
-  none,
-  blocking_call,  ///< a thread is inside one
-  started_calls   ///< some are in flight
-};
-
-/// A lock for a few instructions.
-class brief_lock {
- public:
-  explicit brief_lock(std::atomic<bool>& flag) noexcept : m_flag(flag) {
-    while (m_flag.exchange(true, std::memory_order_acquire))  // pairs with the release below
-      sched_yield();
-  }
-  brief_lock(const brief_lock&) = delete;
-  brief_lock& operator=(const brief_lock&) = delete;
-  ~brief_lock() { m_flag.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool>& m_flag;
-};
 
 /// Drives started calls in the caller's place: options.progress.
 class progress_driver {
@@ -56,7 +33,7 @@ class progress_driver {
 /// meanwhile. The communicator and each pending share this object, so that either may end first.
 class started_calls final : public transport::background_task {
  public:
-  started_calls(std::atomic<activity>& busy, const fork_guard& guard) noexcept : m_busy(&busy), m_guard(&guard) {}
+  started_calls(std::atomic<activity>& busy, const fork_guard& guard) noexcept : m_guard(&guard), m_queue(busy) {}
   started_calls(const started_calls&) = delete;
   started_calls& operator=(const started_calls&) = delete;
 
@@ -70,24 +47,10 @@ class started_calls final : public transport::background_task {
   bool has_driver() const noexcept { return m_driver != nullptr; }
 
   /// A record for a call that is about to be started.
-  call_record& take() {
-    {
-      const brief_lock lock(m_lock);
-      if (call_record* const found = m_free; found != nullptr) {
-        m_free = found->next;
-        found->next = nullptr;
-        return *found;
-      }
-    }
-    auto made = std::make_unique<call_record>();
-    const brief_lock lock(m_lock);
-    m_records.push_back(std::move(made));
-    return *m_records.back();
-  }
+  call_record& take() { return m_queue.take(); }
   void give_back(call_record& record) noexcept {
-    record.clear();
-    const brief_lock lock(m_lock);
-    record.next = std::exchange(m_free, &record);
+    if (is_copy()) return;  // the record is the rank's
+    m_queue.give_back(record);
   }
 
   /// Puts a call behind those in flight, and begins it if there are none.
@@ -96,14 +59,7 @@ class started_calls final : public transport::background_task {
       transport::background& mine = transport::background::of_this_thread();
       if (m_listed_by.load(std::memory_order_relaxed) != &mine) mine.add(*this);
     }
-    {
-      const brief_lock lock(m_lock);
-      if (call_record* const last = std::exchange(m_last, &record); last != nullptr)
-        last->next = &record;
-      else
-        m_front.store(&record, std::memory_order_release);
-      m_busy->store(activity::started_calls, std::memory_order_release);
-    }
+    m_queue.push(record);
     while (front() == &record) {
       if (!take_wheel()) {
         sched_yield();  // somebody is about to let it go, or to begin this call
@@ -171,10 +127,7 @@ class started_calls final : public transport::background_task {
     if (!m_guard->original()) return close_copy();
     m_closing.store(true, std::memory_order_release);  // pairs with drive_all()
     if (m_driver != nullptr) {
-      {
-        const brief_lock lock(m_lock);  // the oldest call lives as long as it is in the queue
-        if (call_record* const head = front(); head != nullptr) head->call->interrupt();
-      }
+      m_queue.interrupt();
       m_driver.reset();
     }
     while (!take_wheel()) sched_yield();
@@ -218,8 +171,7 @@ class started_calls final : public transport::background_task {
  private:
   ~started_calls() = default;
 
-  /// The oldest call in flight. Pairs with the release of who has put it there.
-  call_record* front() const noexcept { return m_front.load(std::memory_order_acquire); }
+  call_record* front() const noexcept { return m_queue.front(); }
   /// Whether this thread drives now: pairs with the release of who did before.
   bool take_wheel() noexcept { return !m_driven.exchange(true, std::memory_order_acquire); }
   void leave_wheel() noexcept { m_driven.store(false, std::memory_order_release); }
@@ -249,14 +201,7 @@ class started_calls final : public transport::background_task {
 
   /// Takes the oldest call out; from then on it is its pending's alone.
   void complete(call_record& head) noexcept {
-    {
-      const brief_lock lock(m_lock);
-      m_front.store(head.next, std::memory_order_release);
-      if (head.next == nullptr) {
-        m_last = nullptr;
-        m_busy->store(activity::none, std::memory_order_release);
-      }
-    }
+    m_queue.pop(head);
     head.end_call();
     m_asked.store(0, std::memory_order_relaxed);  // for the next call it counts anew
     if (head.state.exchange(call_record::complete, std::memory_order_acq_rel) == call_record::awaited)
@@ -299,8 +244,10 @@ class started_calls final : public transport::background_task {
     return how;
   }
 
+  /// Whether this is a process forked from the rank. (After close() the guard is gone, and nothing left to ask.)
+  bool is_copy() const noexcept { return !m_closing.load(std::memory_order_relaxed) && !m_guard->original(); }
   void refuse_copy() const {
-    if (!m_guard->original()) [[unlikely]]
+    if (is_copy()) [[unlikely]]
       throw usage_error("toroid: this process was forked from a rank and cannot speak for it");
   }
 
@@ -309,16 +256,10 @@ class started_calls final : public transport::background_task {
     static_cast<void>(m_driver.release());
     const std::exception_ptr error =
         std::make_exception_ptr(usage_error("toroid: this process was forked from a rank and cannot speak for it"));
-    for (call_record* head = front(); head != nullptr; head = head->next) {
-      head->error = error;
-      head->state.store(call_record::complete, std::memory_order_release);
-    }
-    m_front.store(nullptr, std::memory_order_release);
-    m_last = nullptr;
-    m_lock.store(false, std::memory_order_release);
+    m_queue.end_all_of_copy(error);
+    m_closing.store(true, std::memory_order_relaxed);
   }
 
-  std::atomic<activity>* m_busy;
   const fork_guard* m_guard;
   std::unique_ptr<progress_driver> m_driver;
   std::atomic<int> m_holders{1};
@@ -326,11 +267,7 @@ class started_calls final : public transport::background_task {
   std::atomic<bool> m_driven{false};  ///< a thread drives
   std::atomic<bool> m_closing{false};
   std::atomic<std::int64_t> m_asked{0};  ///< since when a caller waits for the driver; 0 if none does
-  std::atomic<bool> m_lock{false};       ///< of the queue and the records
-  std::atomic<call_record*> m_front{nullptr};
-  call_record* m_last = nullptr;
-  call_record* m_free = nullptr;
-  std::vector<std::unique_ptr<call_record>> m_records;
+  call_queue m_queue;
 };
 
 /// One holder of the calls in flight on a communicator.
