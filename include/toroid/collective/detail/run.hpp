@@ -22,11 +22,12 @@ void run_short(message_session<Transport>& session, const collective_call& call)
 /// Runs a collective of any length.
 ///
 /// @tparam Staged  the schedule where peers cannot read buffers where they stand; combines operands in the same order
-template <class Schedule, class Staged = Schedule, class Transport>
+/// @tparam Pulled  the schedule where peers can read buffers where they stand but not write them; likewise
+template <class Schedule, class Staged = Schedule, class Pulled = Schedule, class Transport>
 void run_long(mapped_session<Transport>& session, const collective_call& call) {
-  run_mapped<Schedule, Staged>(session, call);
+  run_mapped<Schedule, Staged, Pulled>(session, call);
 }
-template <class Schedule, class Staged = Schedule, class Transport>
+template <class Schedule, class Staged = Schedule, class Pulled = Schedule, class Transport>
 void run_long(message_session<Transport>& session, const collective_call& call) {
   run_message<Staged>(session, call);
 }

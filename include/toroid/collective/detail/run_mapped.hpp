@@ -109,10 +109,10 @@ void walk_mapped(mapped_session<Transport>& session, const collective_call& call
 }
 
 /// How ranks enter a call on buffers of any length, and what they agree on then.
-template <class Schedule, class Transport>
+template <class PulledSchedule, class Transport>
 struct mapped_entrance {
   using ways = transport::buffer_addresses;
-  static constexpr bool may_pull = pulling_transport<Transport> && !Schedule::sends_partial_values;
+  static constexpr bool may_pull = pulling_transport<Transport> && !PulledSchedule::sends_partial_values;
   std::uint64_t agreed = 0;  ///< ways that all ranks can go
   bool pulls = false;
 
@@ -128,7 +128,7 @@ struct mapped_entrance {
       agreed |= ways::reachable;
     if constexpr (may_pull) {
       // Pulled operands lie side by side in a region, so there is less room for each than staged ones have.
-      const bool fits = size <= transport.region_bytes() / static_cast<std::size_t>(Schedule::blocks(p));
+      const bool fits = size <= transport.region_bytes() / static_cast<std::size_t>(PulledSchedule::blocks(p));
       if (fits && call.bytes() >= least_pulled_bytes && p.ranks > 1 && transport.can_pull()) agreed |= ways::can_pull;
       if (p.rank == 0 && agreed == ways::can_pull)
         pulls = (learns ? session.chooser().choose(call.bytes()) : session.chooser().better(call.bytes())) ==
@@ -155,10 +155,11 @@ struct mapped_entrance {
 };
 
 /// Runs a collective on buffers of any length: along one schedule where buffers are read where they stand, along
-/// another, or the same, where they go through hand-over regions. Both must combine operands in the same order.
-template <class Schedule, class StagedSchedule = Schedule, class Transport>
+/// another, or the same, where they go through hand-over regions, along a third, or the first, where nobody can write a
+/// peer's memory, but all can read it. All must combine operands in the same order.
+template <class Schedule, class StagedSchedule = Schedule, class PulledSchedule = Schedule, class Transport>
 void run_mapped(mapped_session<Transport>& session, const collective_call& call) {
-  using entrance = mapped_entrance<Schedule, Transport>;
+  using entrance = mapped_entrance<PulledSchedule, Transport>;
   using ways = typename entrance::ways;
   Transport& transport = session.transport();
   const schedule::problem p{transport.rank(), transport.size(), call.identity.root, call.identity.rows};
@@ -187,7 +188,7 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
       if ((agreed_on.agreed & ways::can_pull) != 0) {
         const std::int64_t began = p.rank == 0 ? transport::detail::monotonic_nanoseconds() : 0;
         if (agreed_on.pulls)
-          walk_mapped<Schedule, path::pulled>(session, call, p, plan_for(Schedule{}, path::pulled));
+          walk_mapped<PulledSchedule, path::pulled>(session, call, p, plan_for(PulledSchedule{}, path::pulled));
         else
           walk_mapped<StagedSchedule, path::staged>(session, call, p, staged_layout);
         if (p.rank == 0)

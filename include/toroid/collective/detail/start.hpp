@@ -83,11 +83,11 @@ template <class Schedule, class Transport>
 void run_short(starter<message_session<Transport>>& start, const collective_call& call) {
   start.template start<started_message<Schedule, Transport>>(call);
 }
-template <class Schedule, class Staged = Schedule, class Transport>
+template <class Schedule, class Staged = Schedule, class Pulled = Schedule, class Transport>
 void run_long(starter<mapped_session<Transport>>& start, const collective_call& call) {
-  start.template start<started_mapped<Schedule, Staged, Transport>>(call);
+  start.template start<started_mapped<Schedule, Staged, Pulled, Transport>>(call);
 }
-template <class Schedule, class Staged = Schedule, class Transport>
+template <class Schedule, class Staged = Schedule, class Pulled = Schedule, class Transport>
 void run_long(starter<message_session<Transport>>& start, const collective_call& call) {
   start.template start<started_message<Staged, Transport>>(call);
 }

@@ -72,12 +72,12 @@ class mapped_walk_along final : public mapped_walk {
 };
 
 /// run_mapped() that can be left off and gone on with.
-template <class Schedule, class StagedSchedule, class Transport>
+template <class Schedule, class StagedSchedule, class PulledSchedule, class Transport>
 class started_mapped final : public started_on_mapped<Transport> {
   using base = started_on_mapped<Transport>;
   using base::m_call;
   using base::m_session;
-  using entrance = mapped_entrance<Schedule, Transport>;
+  using entrance = mapped_entrance<PulledSchedule, Transport>;
 
  public:
   /// @throws usage_error  as run_mapped(), before anything moves
@@ -135,7 +135,7 @@ class started_mapped final : public started_on_mapped<Transport> {
     }
     if constexpr (entrance::may_pull) {
       if ((m_entrance.agreed & ways::can_pull) != 0 && m_entrance.pulls)
-        return walk_along<Schedule, path::pulled>(plan_for<Schedule>(path::pulled));
+        return walk_along<PulledSchedule, path::pulled>(plan_for<PulledSchedule>(path::pulled));
     }
     walk_along<StagedSchedule, path::staged>(m_staged);
   }
