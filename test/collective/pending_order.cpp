@@ -133,6 +133,19 @@ TEST_CASE("Another thread than the one that started a call can wait for it", "[p
   });
 }
 
+TEST_CASE("A communicator tells what it holds for calls in flight, and holds no more than it once needed",
+          "[pending]") {
+  support::run_threads(2, [](auto& comm) {
+    const std::size_t before = comm.footprint();
+    hundred_in_reverse(comm);
+    const std::size_t after = comm.footprint();
+    demand(after >= before + 100 * 512 && after <= before + 100 * 4096, after - before, " bytes for a hundred calls");
+    hundred_in_reverse(comm);
+    for (int i = 0; i < 1000; ++i) toroid::start_barrier(comm).wait();
+    demand(comm.footprint() == after, "it grows to ", comm.footprint(), " from ", after);
+  });
+}
+
 TEST_CASE("Started calls teach nothing about which way is faster", "[pending]") {
   support::run_processes(2, [](auto& comm) {
     using way = toroid::detail::path_chooser::way;

@@ -63,6 +63,12 @@ class call_queue {
     record.next = std::exchange(m_free, &record);
   }
 
+  /// Bytes of all records.
+  std::size_t bytes() const noexcept {
+    const brief_lock lock(m_lock);
+    return m_records.size() * sizeof(call_record);
+  }
+
   void push(call_record& record) noexcept {
     const brief_lock lock(m_lock);
     if (call_record* const last = std::exchange(m_last, &record); last != nullptr)
@@ -100,7 +106,7 @@ class call_queue {
 
  private:
   std::atomic<activity>* m_busy;
-  std::atomic<bool> m_lock{false};
+  mutable std::atomic<bool> m_lock{false};
   std::atomic<call_record*> m_front{nullptr};
   call_record* m_last = nullptr;
   call_record* m_free = nullptr;

@@ -79,7 +79,7 @@ class communicator {
     if constexpr (message_transport<Transport>)
       return end().footprint();
     else
-      return end().transport().footprint() + sizeof(session) + end().staging_bytes() +
+      return end().transport().footprint() + sizeof(session) + end().staging_bytes() + end().started_bytes() +
              2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
   }
 

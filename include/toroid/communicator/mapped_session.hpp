@@ -136,6 +136,8 @@ class mapped_session {
     if (!m_started) m_started = started_calls_holder(new started_calls(m_busy, m_guard));
     return *m_started;
   }
+  /// Bytes that are held for them.
+  std::size_t started_bytes() const noexcept { return m_started ? m_started->bytes() : 0; }
   started_calls_holder hold_started() const noexcept { return m_started.another(); }
 
   /// Ends a started call, and with it the group, because the communicator ends.

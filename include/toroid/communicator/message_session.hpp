@@ -61,7 +61,7 @@ class message_session {
   const std::byte** sources() noexcept { return m_sources.data(); }
   std::size_t footprint() const noexcept {
     return m_transport.footprint() + sizeof *this + m_buffers.bytes() + m_sources.size() * sizeof(void*) +
-           m_staging.bytes();
+           m_staging.bytes() + (m_started ? m_started->bytes() : 0);
   }
 
   /// Memory for calls whose elements do not travel from where they are: kept until the end.

@@ -53,6 +53,9 @@ class started_calls final : public transport::background_task {
     m_queue.give_back(record);
   }
 
+  /// Bytes that are held.
+  std::size_t bytes() const noexcept { return sizeof *this + m_queue.bytes(); }
+
   /// Puts a call behind those in flight, and begins it if there are none.
   void start(call_record& record) {
     if (m_driver == nullptr) {
