@@ -70,7 +70,7 @@ TEST_CASE("Threads go on with calls on several communicators", "[pending]") {
 TEST_CASE("The deadline of a call that a thread goes on with counts while somebody waits", "[pending]") {
   toroid::options chosen = by_thread;
   chosen.timeout = limit;
-  support::run_both(
+  support::run_processes(
       2,
       [](auto& comm) {
         toroid::barrier(comm);
