@@ -284,6 +284,36 @@ void call(group& comm, std::vector<float>& values) {
                      REFUSED(toroid::require<determinism::any_chunking>, toroid::sum{}));
 }
 
+#elif defined(REFUSE_WIRE_OF_BROADCAST)
+// expect: toroid: broadcast combines nothing
+void call(group& comm, std::vector<float>& values) {
+  toroid::broadcast(comm, values, 0, REFUSED(toroid::wire<double>, toroid::ring{}));
+}
+
+#elif defined(REFUSE_WIRE_OF_ALL_GATHER)
+// expect: toroid: all_gather combines nothing
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  toroid::all_gather(comm, in, out, REFUSED(toroid::wire<toroid::bfloat16>, toroid::ring{}));
+}
+
+#elif defined(REFUSE_FUSED_TEMPORARY)
+// expect: toroid: the result is a temporary and would be lost
+void call(group& comm, std::vector<float>& values) {
+  toroid::all_reduce(comm, toroid::fused(values, REFUSED(std::vector<float>, std::span<float>)(values)));
+}
+
+#elif defined(REFUSE_FUSED_CONST)
+// expect: toroid: the result cannot be written to
+void call(group& comm, std::vector<float>& values, REFUSED(const, ) std::vector<int>& counts) {
+  toroid::all_reduce(comm, toroid::fused(values, counts));
+}
+
+#elif defined(REFUSE_FUSED_AVERAGE_OF_FLAGS)
+// expect: toroid: average of bool has no meaning
+void call(group& comm, std::vector<float>& values, REFUSED(bool, int) (&flags)[3]) {
+  toroid::all_reduce(comm, toroid::fused(values, flags), toroid::average{}, toroid::ring{});
+}
+
 #elif defined(REFUSE_FUNCTOR_OF_OTHER_TYPE)
 // expect: toroid: the operator must be callable
 struct number {

@@ -3,6 +3,8 @@
 #include "mpi/world.hpp"
 #include "support/catch.hpp"
 
+#include <toroid/collective/fused.hpp>
+
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -114,5 +116,23 @@ TEST_CASE("A plan says that messages are sent, and how many", "[mpi]") {
     demand(long_one.pieces_in_place == 0 && long_one.pieces_staged > 0, "no messages: ", long_one.text());
     support::demand_words(long_one.text(), "over mpi", "messages");
     support::demand_words(toroid::plan(comm, 10).text(), "one-shot over mpi");
+  });
+}
+
+TEST_CASE("Policies and fused buffers go over MPI's messages", "[mpi]") {
+  world::on_every_rank([] {
+    auto comm = toroid::mpi::make_communicator<toroid::transport::mpi>(MPI_COMM_WORLD);
+    const std::size_t before = comm.footprint();
+    std::vector<float> values(3000, static_cast<float>(comm.rank())), more(70'000, 1.0F);
+    std::vector<int> counts(500, 3 * comm.rank() - 7);
+    toroid::all_reduce(comm, values, toroid::wire<toroid::bfloat16>, toroid::ring{}, toroid::accumulate<double>);
+    toroid::all_reduce(comm, toroid::fused(counts, more, values), toroid::average{}, toroid::tree{});
+    const int p = comm.size();
+    const float sum = static_cast<float>(p * (p - 1) / 2);
+    int total = 0;
+    for (int r = 0; r < p; ++r) total += 3 * r - 7;
+    demand(values[2999] == sum && more[69'999] == 1.0F && counts[499] == total / p, values[2999], ' ', more[69'999],
+           ' ', counts[499]);
+    demand(comm.footprint() > before, "memory is held and not counted");
   });
 }

@@ -4,6 +4,7 @@
 #include <toroid/collective/detail/prepare.hpp>
 #include <toroid/collective/detail/run.hpp>
 #include <toroid/collective/detail/schedules.hpp>
+#include <toroid/collective/policies.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
@@ -90,6 +91,13 @@ void all_gather(C&& comm, B&& buffer, const Algorithm& how = {}, call_site at = 
   const auto& transport = detail::access::session(comm).transport();
   const block own = block_of(all.size(), transport.size(), transport.rank());
   detail::all_gather(comm, std::span<const T>(all).subspan(own.begin, own.count), all, how, at);
+}
+
+/// Refuses policies of reductions by name.
+template <group C, any_range B, class... Given>
+requires(detail::is_further_policy<Given> || ...) void all_gather(C&&, B&&, const Given&...) {
+  static_assert(sizeof...(Given) == 0,
+                "toroid: all_gather combines nothing: it takes an algorithm, but neither wire, accumulate nor require");
 }
 
 }  // namespace toroid

@@ -4,6 +4,7 @@
 #include <toroid/collective/detail/prepare.hpp>
 #include <toroid/collective/detail/run.hpp>
 #include <toroid/collective/detail/schedules.hpp>
+#include <toroid/collective/policies.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
@@ -70,6 +71,13 @@ template <group C, any_range B, algorithm Algorithm = automatic>
 void broadcast(C&& comm, B&& buffer, int root, const Algorithm& how = {}, call_site at = call_site::current()) {
   detail::check_output<B>();
   detail::broadcast(comm, detail::as_span(buffer), root, how, at);
+}
+
+/// Refuses policies of reductions by name.
+template <group C, any_range B, class... Given>
+requires(detail::is_further_policy<Given> || ...) void broadcast(C&&, B&&, int, const Given&...) {
+  static_assert(sizeof...(Given) == 0,
+                "toroid: broadcast combines nothing: it takes an algorithm, but neither wire, accumulate nor require");
 }
 
 }  // namespace toroid

@@ -32,10 +32,10 @@ class fused_buffers {
 ///
 ///     toroid::all_reduce(comm, toroid::fused(weights, biases, loss));
 template <any_range... B>
-constexpr auto fused(B&&... buffers) noexcept {
+auto fused(B&&... buffers) noexcept {
   (detail::check_output<B>(), ...);
   return fused_buffers<std::ranges::range_value_t<B>...>(std::array<detail::fused_part, sizeof...(B)>{
-      detail::fused_part{reinterpret_cast<std::byte*>(std::ranges::data(buffers)), std::ranges::size(buffers)}...});
+      detail::fused_part_of(std::ranges::data(buffers), std::ranges::size(buffers))...});
 }
 
 /// Combines several buffers with their namesakes on all ranks, in place, as one operation.

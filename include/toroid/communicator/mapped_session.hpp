@@ -64,8 +64,11 @@ class mapped_session {
   }
 
   /// Memory that peers can reach, for calls whose elements do not travel from where they are: kept until the end.
-  /// @throws usage_error  in a copy forked from the rank, which may share it; what allocate() throws
+  /// @throws usage_error  if another thread is inside a call; in a copy forked from the rank, which may share it; what
+  ///         allocate() throws
   std::byte* staging(std::size_t bytes) {
+    if (m_busy.load(std::memory_order_relaxed) && m_options.checking != check::none) [[unlikely]]
+      refuse_second_thread();
     if (!m_guard.original()) [[unlikely]]
       refuse_copy();
     return m_staging.grown_to(bytes, *this);

@@ -19,6 +19,11 @@ struct fused_part {
   std::size_t count = 0;
 };
 
+/// That elements can be written to is checked where they come from.
+inline fused_part fused_part_of(const void* data, std::size_t count) noexcept {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), count};
+}
+
 template <class... T>
 struct fused_types {};
 
