@@ -40,13 +40,13 @@ void run_all_reduce(Session& session, const collective_call& call) {
 }
 
 template <class Group, class T, class... Given>
-void all_reduce(Group& comm, std::span<const T> in, std::span<T> out, call_site at,
-                const Given&... all_given) {
+void all_reduce(Group& comm, std::span<const T> in, std::span<T> out, call_site line, const Given&... all_given) {
   using policies = trailing_policies<std::decay_t<Given>...>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   using operation_type = typename policies::operation;
   using carried_out = algorithm_for<algorithm_type, is_commutative<operation_type>>;
   check_trailing_policies<T, policies>();
+  const call_site at = policies::site(line, all_given...);
   const policies given = policies::of(all_given...);
   collective_call call;
   call_identity& identity = call.identity;  // filled where it stays: a copy would wait for these stores

@@ -33,14 +33,14 @@ void run_reduce_scatter(Session& session, const collective_call& call) {
 }
 
 template <class Group, class T, class... Given>
-void reduce_scatter(Group& comm, std::span<const T> in, std::span<T> out, call_site at,
-                    const Given&... all_given) {
+void reduce_scatter(Group& comm, std::span<const T> in, std::span<T> out, call_site line, const Given&... all_given) {
   using policies = trailing_policies<std::decay_t<Given>...>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   check_trailing_policies<T, policies>();
   static_assert(
       picks_by_length<algorithm_type> || requires { typename schedules_of<algorithm_type>::reduce_scatter; },
       "toroid: reduce_scatter is done by automatic, direct, ring or halving_doubling");
+  const call_site at = policies::site(line, all_given...);
   const policies given = policies::of(all_given...);
   auto& session = access::session(comm);
   collective_call call;

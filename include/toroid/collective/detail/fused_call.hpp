@@ -138,6 +138,7 @@ template <class Transport, class... T, class... Given>
 void all_reduce_fused(communicator<Transport>& comm, fused_types<T...>,
                       const std::array<fused_part, sizeof...(T)>& parts, call_site at, const Given&... all_given) {
   using policies = trailing_policies<std::decay_t<Given>...>;
+  at = policies::site(at, all_given...);
   using algorithm_type = typename policies::algorithm;
   using carried_out = algorithm_for<algorithm_type, is_commutative<typename policies::operation>>;
   (check_trailing_policies<T, policies>(), ...);

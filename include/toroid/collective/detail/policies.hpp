@@ -2,6 +2,7 @@
 #pragma once
 #include <toroid/collective/algorithms.hpp>
 #include <toroid/collective/policies.hpp>
+#include <toroid/core/call_site.hpp>
 #include <toroid/core/operators.hpp>
 
 #include <type_traits>
@@ -10,7 +11,8 @@
 namespace toroid::detail {
 
 template <class T>
-inline constexpr bool is_operator = !is_algorithm<T> && !is_further_policy<T> && !std::is_same_v<T, not_given>;
+inline constexpr bool is_operator =
+    !is_algorithm<T> && !is_further_policy<T> && !std::is_same_v<T, not_given> && !std::is_same_v<T, call_site>;
 
 /// Picks the algorithm and the operator out of two trailing policies, in whichever order they came.
 template <class First, class Second>

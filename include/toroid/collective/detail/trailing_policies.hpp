@@ -61,9 +61,20 @@ struct trailing_policies {
   algorithm how{};
   operation combine;
 
+  /// Functions that call collectives for others name their callers' line in place of a policy.
+  static call_site site(call_site otherwise, const Given&... given) {
+    (take_site(otherwise, given), ...);
+    return otherwise;
+  }
+
   static trailing_policies of(const Given&... given) { return {find<algorithm>(given...), find<operation>(given...)}; }
 
  private:
+  template <class One>
+  static void take_site([[maybe_unused]] call_site& at, [[maybe_unused]] const One& one) noexcept {
+    if constexpr (std::is_same_v<One, call_site>) at = one;
+  }
+
   template <class Wanted>
   static Wanted find() {
     return Wanted{};
