@@ -17,6 +17,9 @@ namespace toroid {
 
 namespace detail {
 
+/// A root stores vectors from this size on past the caches of any machine that two ranks are likely to have.
+inline constexpr std::size_t least_delivered_bytes = std::size_t{16} << 20;
+
 template <class Group, class T, class Algorithm>
 void broadcast(Group& comm, std::span<T> buffer, int root, const Algorithm& how, call_site at) {
   static_assert(
@@ -41,7 +44,7 @@ void broadcast(Group& comm, std::span<T> buffer, int root, const Algorithm& how,
   } else {
     if (call.bytes() <= transport::inline_bytes)
       run_short<schedule::direct_broadcast>(session, call);
-    else if (comm.size() == 2 && call.bytes() >= non_temporal_bytes)
+    else if (comm.size() == 2 && call.bytes() >= least_delivered_bytes)
       // The root stores past the caches, where it can: that costs less than reading what it has in its own.
       run_long<schedule::ring_broadcast, schedule::direct_broadcast>(session, call);
     else

@@ -6,6 +6,7 @@
 #include <toroid/communicator/path_chooser.hpp>
 #include <toroid/communicator/staging_memory.hpp>
 #include <toroid/communicator/started_calls.hpp>
+#include <toroid/core/detail/cache_size.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/futex.hpp>
@@ -37,13 +38,16 @@ class mapped_session {
         m_sources(static_cast<std::size_t>(m_transport.size()) + 1),
         m_destinations(static_cast<std::size_t>(m_transport.size()) + 1),
         m_instructions(detected_instruction_set()),
-        m_fast_strings(detail::has_fast_strings()) {}
+        m_fast_strings(detail::has_fast_strings()),
+        m_non_temporal_bytes(detail::bytes_beyond_caches(m_transport.size())) {}
 
   Transport& transport() noexcept { return m_transport; }
   const Transport& transport() const noexcept { return m_transport; }
   const options& chosen() const noexcept { return m_options; }
   instruction_set instructions() const noexcept { return m_instructions; }
   bool has_fast_strings() const noexcept { return m_fast_strings; }
+  /// Vectors from this size on are not expected to be in a cache when a call begins, nor to be read from one after it.
+  std::size_t non_temporal_bytes() const noexcept { return m_non_temporal_bytes; }
   /// Memory for a run of values on their way to a slot; stays in the core's nearest cache.
   std::span<std::byte> scratch() noexcept { return m_scratch; }
   transport::wait_context& context() noexcept { return m_context; }
@@ -67,7 +71,8 @@ class mapped_session {
   /// @throws usage_error  if another thread is inside a call; in a copy forked from the rank, which may share it; what
   ///         allocate() throws
   std::byte* staging(std::size_t bytes) {
-    if (m_busy.load(std::memory_order_relaxed) && m_options.checking != check::none) [[unlikely]]
+    if (m_busy.load(std::memory_order_relaxed) == activity::blocking_call && m_options.checking != check::none)
+        [[unlikely]]
       refuse_second_thread();
     if (!m_guard.original()) [[unlikely]]
       refuse_copy();
@@ -410,6 +415,7 @@ class mapped_session {
   std::vector<std::byte*> m_destinations;
   instruction_set m_instructions;
   bool m_fast_strings;
+  std::size_t m_non_temporal_bytes;
   static constexpr std::size_t scratch_bytes = 8192;
   std::vector<std::byte> m_scratch = std::vector<std::byte>(scratch_bytes);
   staging_memory m_staging;

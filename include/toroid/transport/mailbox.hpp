@@ -23,9 +23,10 @@ inline constexpr int region_count = 4;
 /// Where a rank's buffers stand, and how it would have them moved. With the flag and the signature: one cache line.
 struct buffer_addresses {
   enum : std::uint64_t {
-    reachable = 1,    ///< peers can read the input and write the result in place
-    can_pull = 2,     ///< this rank can read ordinary memory of all its peers
-    prefers_pull = 4  ///< and would; rank 0's wish counts
+    reachable = 1,     ///< peers can read the input and write the result in place
+    can_pull = 2,      ///< this rank can read ordinary memory of all its peers
+    prefers_pull = 4,  ///< and would; rank 0's wish counts
+    may_fetch = 8      ///< this rank would rather read its peers' results than have them written to
   };
   std::uint64_t input = 0;  ///< as the transport's address_of tells it
   std::uint64_t result = 0;

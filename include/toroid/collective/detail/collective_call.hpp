@@ -37,7 +37,4 @@ struct collective_call {
   }
 };
 
-/// Vectors from this size on are not expected to be in a cache when the call begins, nor to be read from one after it.
-inline constexpr std::size_t non_temporal_bytes = std::size_t{4} << 20;
-
 }  // namespace toroid::detail

@@ -66,14 +66,11 @@ void run_inline(mapped_session<Transport>& session, const collective_call& call)
 
 /// Whether receivers may fetch what a schedule delivers from where its sender has it.
 template <class Schedule>
-inline constexpr bool may_fetch = requires { requires Schedule::fetches; };
+inline constexpr bool may_fetch = requires {
+  requires Schedule::fetches;
+};
 /// Messages shorter than this are not fetched: waiting until they are there costs more than it could save.
 inline constexpr std::size_t least_fetched_bytes = std::size_t{16} << 10;
-
-/// Storing to lines that a peer has in its cache costs more than reading them there; past the caches it does not.
-inline bool fetches(const collective_call& call) noexcept {
-  return call.bytes() >= least_fetched_bytes && call.bytes() < non_temporal_bytes;
-}
 
 /// Messages of ordinary memory shorter than this are always staged: a system call costs more than it could save.
 inline constexpr std::size_t least_pulled_bytes = std::size_t{32} << 10;
@@ -91,7 +88,7 @@ mapped_problem begin_walk(mapped_session<Transport>& session, const collective_c
   problem.element_size = call.identity.element_size;
   problem.base = session.base();
   problem.touching_end = Path == path::in_place ? schedule::touching_length<Schedule>(p, pieces) : length;
-  problem.non_temporal = call.bytes() >= non_temporal_bytes;
+  problem.non_temporal = call.bytes() >= session.non_temporal_bytes();
   session.advance(length + 1);
   session.touching_ends_at(problem.base + 1 + problem.touching_end);
   return problem;
@@ -134,6 +131,8 @@ struct mapped_entrance {
         pulls = (learns ? session.chooser().choose(call.bytes()) : session.chooser().better(call.bytes())) ==
                 path_chooser::pulled;
     }
+    // Storing to lines that a peer has in its cache costs more than reading them there; past the caches it does not.
+    if (call.bytes() >= least_fetched_bytes && call.bytes() < session.non_temporal_bytes()) agreed |= ways::may_fetch;
     session.own_entry().buffers = {transport.address_of(call.input), transport.address_of(call.result),
                                    reinterpret_cast<std::uintptr_t>(call.input),
                                    reinterpret_cast<std::uintptr_t>(call.result),
@@ -152,6 +151,9 @@ struct mapped_entrance {
     }
     session.all_have_entered();
   }
+
+  /// To be asked when all have been heard.
+  bool fetches() const noexcept { return (agreed & ways::may_fetch) != 0; }
 };
 
 /// Runs a collective on buffers of any length: along one schedule where buffers are read where they stand, along
@@ -181,7 +183,7 @@ void run_mapped(mapped_session<Transport>& session, const collective_call& call)
   session.guarded([&] {
     if ((agreed_on.agreed & ways::reachable) != 0) {
       if constexpr (may_fetch<Schedule>)
-        if (fetches(call)) return walk_mapped<Schedule, path::fetched>(session, call, p, direct_layout);
+        if (agreed_on.fetches()) return walk_mapped<Schedule, path::fetched>(session, call, p, direct_layout);
       return walk_mapped<Schedule, path::in_place>(session, call, p, direct_layout);
     }
     if constexpr (entrance::may_pull) {

@@ -130,7 +130,7 @@ class started_mapped final : public started_on_mapped<Transport> {
     using ways = typename entrance::ways;
     if ((m_entrance.agreed & ways::reachable) != 0) {
       if constexpr (may_fetch<Schedule>)
-        if (fetches(m_call)) return walk_along<Schedule, path::fetched>(m_direct);
+        if (m_entrance.fetches()) return walk_along<Schedule, path::fetched>(m_direct);
       return walk_along<Schedule, path::in_place>(m_direct);
     }
     if constexpr (entrance::may_pull) {
