@@ -12,7 +12,7 @@ STANDARD = """
 """.split()
 LINUX = """
     dirent.h fcntl.h linux/futex.h linux/membarrier.h poll.h sched.h signal.h sys/mman.h sys/prctl.h sys/resource.h
-    sys/socket.h sys/stat.h sys/statvfs.h sys/syscall.h sys/types.h sys/uio.h sys/un.h sys/wait.h time.h unistd.h
+    sys/random.h sys/socket.h sys/stat.h sys/statvfs.h sys/syscall.h sys/types.h sys/uio.h sys/un.h sys/wait.h time.h unistd.h
 """.split()
 
 

@@ -10,7 +10,15 @@
 
 namespace toroid::detail {
 
-enum class collective_kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+enum class collective_kind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier,
+  split,
+  make_grid
+};
 enum class algorithm_kind : std::uint8_t {
   automatic,
   direct,
@@ -23,7 +31,8 @@ enum class algorithm_kind : std::uint8_t {
 };
 
 inline const char* name_of(collective_kind kind) noexcept {
-  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
+  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                   "barrier",    "split",          "make_grid"};
   return names[static_cast<int>(kind)];
 }
 inline const char* name_of(algorithm_kind kind) noexcept {
@@ -87,9 +96,15 @@ struct call_identity {
     return word + place * 0xd6e8feb86659fd93u;
   }
 
+  /// Whether it is about a vector of somebody's, rather than about the group itself.
+  constexpr bool moves_elements() const noexcept {
+    return collective != collective_kind::barrier && collective != collective_kind::split &&
+           collective != collective_kind::make_grid;
+  }
+
   std::string describe() const {
     std::string text = name_of(collective);
-    if (collective != collective_kind::barrier) {
+    if (moves_elements()) {
       if (details != nullptr)
         text += describe_details();
       else

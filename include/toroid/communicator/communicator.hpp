@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <toroid/communicator/colour.hpp>
 #include <toroid/communicator/mapped_session.hpp>
 #include <toroid/communicator/message_session.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/core/assert.hpp>
+#include <toroid/core/call_site.hpp>
 #include <toroid/core/element.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/mapped_transport.hpp>
@@ -45,6 +47,9 @@ using session_for = typename session_of<Transport>::type;
 /// the communicator that it has inherited, and does no harm when it ends. After an error other than usage_error it is
 /// broken: each further call throws the same error at once.
 ///
+/// One that has been moved from, or that split() gave to a rank without a group, is empty: it converts to false, and
+/// each call of it is a usage_error.
+///
 /// @tparam Transport  a mapped_transport or a message_transport
 template <class Transport>
 class communicator {
@@ -65,8 +70,11 @@ class communicator {
   /// Not collective; returns at once. Peers that wait for this rank get peer_lost, and so do calls in flight.
   ~communicator() { leave(); }
 
+  /// Whether it is not empty.
+  explicit operator bool() const noexcept { return m_session != nullptr; }
+
   /// This rank's number, in [0, size()).
-  /// @pre  not moved from (so for size() and footprint() too)
+  /// @pre  not empty (so for size() and footprint() too)
   int rank() const noexcept { return end().transport().rank(); }
   /// Number of ranks.
   int size() const noexcept { return end().transport().size(); }
@@ -83,8 +91,37 @@ class communicator {
              2 * (static_cast<std::size_t>(size()) + 1) * sizeof(void*);
   }
 
+  /// Divides the group: ranks that name the same colour form a new group, as MPI_Comm_split would have it.
+  ///
+  /// Old and new groups know nothing of each other: each works on if the other fails, is aborted or destroyed.
+  ///
+  /// @param which  any integer, or toroid::no_group; numbers are compared as such, none is cut to fewer bits
+  /// @param key    any integer; the ranks of a new group are in its order, those with the same key in their old order
+  /// @return the group of this rank's colour; empty for no_group
+  /// @throws usage_error   if this communicator is empty
+  /// @throws system_error  if a rank is refused memory or descriptors; on all ranks, which all get no new group then,
+  ///         and can go on with this one
+  /// @throws mismatch_error, timeout_error, peer_lost  this communicator is broken then
+  ///
+  /// Cost: three exchanges of some hundred bytes from each to all; options.region_bytes times 4 of memory a rank;
+  /// between processes a local socket a rank while it lasts. Collective, also for ranks that join no group. Nothing is
+  /// left behind when a new group's communicators are destroyed.
+  ///
+  ///     auto row = comm.split(comm.rank() / columns);  // in the order of their ranks
+  ///     auto leaders = comm.split(row.rank() == 0 ? toroid::colour(0) : toroid::no_group);
+  ///     if (leaders) toroid::all_reduce(leaders, sums);
+  [[nodiscard]] communicator split(const colour& which, const exact_integer& key = 0,
+                                   call_site at = call_site::current());
+  /// The same, with other options than this communicator's.
+  ///
+  /// @param chosen  the same on all ranks that name one colour. A negative `spins` means what this communicator does.
+  /// @throws usage_error  also for a wrong option, or one that differs within a colour; on all ranks
+  [[nodiscard]] communicator split(const colour& which, const exact_integer& key, const options& chosen,
+                                   call_site at = call_site::current()) requires mapped_transport<Transport>;
+
  private:
   friend detail::access;
+  communicator() noexcept = default;
   using session = detail::session_for<Transport>;
 
   const session& end() const noexcept {
@@ -108,13 +145,19 @@ struct access {
   }
   template <class Transport>
   static session_for<Transport>& session(communicator<Transport>& comm) {
-    if (!comm.m_session) throw usage_error("toroid: this communicator has been moved from");
+    if (!comm.m_session)
+      throw usage_error(
+          "toroid: this communicator is empty: it has been moved from, or split() gave it to a rank of no group");
     return *comm.m_session;
   }
   /// What stands in for a communicator (collective/detail/start.hpp) stands in for its session, too.
   template <class StandIn>
   static typename StandIn::stands_in_for_session& session(StandIn& comm) noexcept {
     return comm;
+  }
+  template <class Transport>
+  static communicator<Transport> empty() noexcept {
+    return {};
   }
 };
 

@@ -82,6 +82,14 @@ inline transport::waiting waiting_of(int ranks, const options& o) noexcept {
   return how;
 }
 
+/// How a group that is split off waits: as the old one, but for what was asked for. That the new one is smaller does
+/// not give it more cores.
+inline transport::waiting waiting_of_split(transport::waiting how, const options& o) noexcept {
+  how.timeout = o.timeout.count();
+  if (o.spins >= 0) how.spins = o.spins;
+  return how;
+}
+
 /// A region holds one piece of every block; pieces of 64 KiB stay in a core's own cache.
 inline std::size_t region_bytes_of(int ranks, const options& o) noexcept {
   constexpr std::size_t kib = 1024;

@@ -3,6 +3,7 @@
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/communicator/run_threads.hpp>
+#include <toroid/communicator/split_shm.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/shm.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/options.hpp>
+#include <toroid/communicator/split_threads.hpp>
 #include <toroid/transport/threads.hpp>
 
 #include <cstddef>

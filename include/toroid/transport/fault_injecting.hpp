@@ -167,6 +167,10 @@ class fault_injecting : public Base {
     if (m_faults.truncate_one_in > 0) m_handed_over = std::make_unique<std::byte[]>(region_count * region_bytes());
   }
 
+  using base_transport = Base;
+  /// The same faults, counted anew, around another end: of a group that is split off, say.
+  fault_injecting around(Base other) const { return fault_injecting(std::move(other), m_faults); }
+
   using Base::box;
   using Base::rank;
   using Base::region_bytes;

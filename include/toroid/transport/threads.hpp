@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
@@ -27,7 +28,9 @@ class threads : public mapped_endpoint {
   class shared_memory {
    public:
     shared_memory(int ranks, std::size_t region_bytes)
-        : m_boxes(static_cast<std::size_t>(ranks)), m_region_bytes(region_bytes) {
+        : m_boxes(static_cast<std::size_t>(ranks)),
+          m_offers(static_cast<std::size_t>(ranks)),
+          m_region_bytes(region_bytes) {
       for (int r = 0; r < ranks; ++r) m_regions.emplace_back(allocate_bytes(region_bytes * region_count));
     }
     std::vector<peer_memory> peers() {
@@ -58,6 +61,8 @@ class threads : public mapped_endpoint {
     group_state m_group;
     std::vector<mailbox> m_boxes;
     std::vector<bytes_ptr> m_regions;
+    std::mutex m_offering;
+    std::vector<std::shared_ptr<shared_memory>> m_offers;  ///< of other groups, one a rank
     std::size_t m_region_bytes;
   };
 
@@ -87,6 +92,17 @@ class threads : public mapped_endpoint {
     throw usage_error("toroid: deallocate: this memory was not allocated through this communicator");
   }
   std::size_t footprint() const noexcept { return sizeof(mailbox) + region_bytes() * region_count; }
+
+  /// Shows the memory of another group to the ranks of this one, until the next offer; null takes it back.
+  void offer(std::shared_ptr<shared_memory> other) noexcept {
+    const std::lock_guard lock(m_memory->m_offering);
+    m_memory->m_offers[static_cast<std::size_t>(rank())].swap(other);
+  }
+  /// What a rank of this group offers; null if it has taken it back.
+  std::shared_ptr<shared_memory> offer_of(int rank) const noexcept {
+    const std::lock_guard lock(m_memory->m_offering);
+    return m_memory->m_offers[static_cast<std::size_t>(rank)];
+  }
 
  private:
   std::shared_ptr<shared_memory> m_memory;
