@@ -3,6 +3,7 @@
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/communicator/options.hpp>
 #include <toroid/communicator/shm.hpp>
+#include <toroid/communicator/split_mpi.hpp>
 #include <toroid/core/error.hpp>
 #include <toroid/transport/mpi.hpp>
 #include <toroid/transport/shm.hpp>

@@ -115,6 +115,8 @@ class mpi {
   int rank() const noexcept { return m_rank; }
   int size() const noexcept { return m_size; }
   std::uint64_t identity() const noexcept { return m_identity; }
+  const mpi_group& group() const noexcept { return m_group; }
+  const waiting& how() const noexcept { return m_waiting; }
   int largest_tag() const noexcept { return m_largest_tag; }
   std::size_t largest_message() const noexcept { return INT_MAX; }
   /// What MPI holds is not known.
