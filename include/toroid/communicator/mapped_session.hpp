@@ -365,6 +365,11 @@ class mapped_session {
 
   [[noreturn, gnu::noinline, gnu::cold]] void throw_mismatch(int rank, const call_identity& identity,
                                                              std::uint64_t call) {
+    // A rank that has failed the group and goes on to its next call has not disagreed with anyone.
+    const transport::group_state& group = m_transport.group();
+    const bool over_this = group.reason_state.load(std::memory_order_acquire) == 2 &&
+                           group.reason_kind == transport::failure::mismatch;  // pairs with mark_broken's release
+    if (m_transport.broken() && !over_this) m_transport.throw_broken(m_context);
     transport::mailbox& mine = m_transport.box(m_transport.rank());
     const std::string own = identity.describe();
     std::strncpy(mine.description, own.c_str(), sizeof mine.description - 1);
