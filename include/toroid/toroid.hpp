@@ -13,12 +13,14 @@
 #include <toroid/collective/barrier.hpp>
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/fused.hpp>
+#include <toroid/collective/grid_all_reduce.hpp>
 #include <toroid/collective/plan.hpp>
 #include <toroid/collective/policies.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
 #include <toroid/collective/start.hpp>
 #include <toroid/communicator/allocator.hpp>
 #include <toroid/communicator/communicator.hpp>
+#include <toroid/communicator/grid.hpp>
 #include <toroid/communicator/pending.hpp>
 #include <toroid/communicator/run_processes.hpp>
 #include <toroid/communicator/run_threads.hpp>

@@ -33,9 +33,22 @@ TOROID_HOST_DEVICE constexpr grid nearest_to_square(int ranks) noexcept {
   return {rows, ranks / rows};
 }
 
+/// The grid of so many ranks with so many rows and columns, where zero is what follows from the other, or from
+/// nearest_to_square; no rows and no columns if there is none.
+TOROID_HOST_DEVICE constexpr grid fitting(int rows, int columns, int ranks) noexcept {
+  if (rows == 0 && columns == 0) return nearest_to_square(ranks);
+  if (rows == 0 && columns > 0) rows = ranks / columns;
+  if (columns == 0 && rows > 0) columns = ranks / rows;
+  const bool fits = rows >= 1 && columns >= 1 && ranks % rows == 0 && ranks / rows == columns;
+  return fits ? grid{rows, columns} : grid{0, 0};
+}
+
 static_assert(nearest_to_square(12).rows == 3 && nearest_to_square(16).rows == 4 && nearest_to_square(7).rows == 1);
 static_assert(nearest_to_square(1).columns == 1 && nearest_to_square(2).columns == 2);
 static_assert(grid{3, 4}.row_of(6) == 1 && grid{3, 4}.column_of(6) == 2 && grid{3, 4}.rank_at(2, 3) == 11);
+static_assert(fitting(0, 0, 6).rows == 2 && fitting(3, 0, 6).columns == 2 && fitting(0, 6, 6).rows == 1);
+static_assert(fitting(4, 0, 6).rows == 0 && fitting(7, 0, 6).rows == 0 && fitting(2, 2, 6).rows == 0);
+static_assert(fitting(-2, -3, 6).rows == 0 && fitting(0, -1, 6).rows == 0 && fitting(1 << 30, 4, 6).rows == 0);
 static_assert(grid{3, 4}.distance(6, 5) == 3 && grid{3, 4}.distance(6, 2) == 8 && grid{1, 5}.distance(3, 1) == 3);
 
 }  // namespace toroid::topology

@@ -85,11 +85,8 @@ inline void check_root(int root, int ranks, const call_identity& identity) {
 
 /// The grid that a torus_2d sees in a group.
 inline topology::grid grid_of(const torus_2d& how, int ranks, const call_identity& identity) {
-  topology::grid found{how.rows, how.columns};
-  if (found.rows == 0 && found.columns == 0) return topology::nearest_to_square(ranks);
-  if (found.rows == 0 && found.columns > 0) found.rows = ranks / found.columns;
-  if (found.columns == 0 && found.rows > 0) found.columns = ranks / found.rows;
-  if (found.rows < 1 || found.columns < 1 || ranks % found.rows != 0 || ranks / found.rows != found.columns)
+  const topology::grid found = topology::fitting(how.rows, how.columns, ranks);
+  if (found.rows == 0)
     refuse(identity.collective, identity.at,
            "torus_2d of " + std::to_string(how.rows) + " rows and " + std::to_string(how.columns) +
                " columns does not fit " + std::to_string(ranks) + " ranks");
