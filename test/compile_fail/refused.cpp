@@ -375,6 +375,35 @@ void call(group& comm) {
   toroid::all_reduce(comm, values, REFUSED(3, toroid::sum{}));
 }
 
+#elif defined(REFUSE_GRID_OUT_OF_ORDER)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm) {
+  std::vector<float> values(8);
+  auto grid = toroid::make_grid(comm.split(0), comm.split(comm.rank()));
+  const auto last = [](float, float b) { return b; };
+  toroid::all_reduce(grid, values, REFUSED(last, toroid::commutative(last)));
+}
+
+#elif defined(REFUSE_GRID_OF_TWO_WITH_ALGORITHM)
+// expect: toroid: a grid of two communicators takes no algorithm
+void call(group& comm) {
+  std::vector<float> values(8);
+  auto grid = toroid::make_grid(comm.split(0), comm.split(comm.rank()));
+  toroid::all_reduce(grid, values, REFUSED(toroid::ring{}, toroid::sum{}));
+}
+
+#elif defined(REFUSE_GRID_OF_ONE_WITH_RING)
+// expect: toroid: a grid is reduced by torus_2d
+void call(group& comm) {
+  std::vector<float> values(8);
+  auto grid = toroid::make_grid(comm, {.rows = 1});
+  toroid::all_reduce(grid, values, REFUSED(toroid::ring{}, toroid::torus_2d{}));
+}
+
+#elif defined(REFUSE_COLOUR_OF_FLOAT)
+// expect: split
+void call(group& comm) { (void)comm.split(REFUSED(1.5, 1)); }
+
 #elif defined(REFUSE_ALLOCATE_STRINGS)
 // expect: is_trivially_copyable_v
 void call(group& comm) { (void)toroid::allocate<REFUSED(std::string, char)>(comm, 8); }
