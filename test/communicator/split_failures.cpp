@@ -198,11 +198,19 @@ void on_threads_of_their_own(Communicator& comm, int calls) {
 }  // namespace
 
 TEST_CASE("A split for which a founder has no descriptors fails on all ranks", "[split]") {
+  if (support::sanitized) {
+    WARN("skipped: the checks of virtual calls open descriptors of their own, and take a refusal for a fault");
+    return;
+  }
   refused_on(0, RLIMIT_NOFILE, 0, "ulimit -n");
   refused_on(2, RLIMIT_NOFILE, 0, "ulimit -n");
 }
 
 TEST_CASE("A split for which another rank has no descriptors fails on all ranks", "[split]") {
+  if (support::sanitized) {
+    WARN("skipped: the checks of virtual calls open descriptors of their own, and take a refusal for a fault");
+    return;
+  }
   refused_on(3, RLIMIT_NOFILE, 0, "ulimit -n");
 }
 

@@ -24,14 +24,10 @@ namespace toroid {
 
 namespace detail {
 
-/// Tells rank 0 of a group that is split off whether it waits in vain.
-class set_up_watch {
- public:
-  /// Whether a rank that has not come yet will not come any more.
-  virtual bool has_given_up(int rank) const noexcept = 0;
-
- protected:
-  ~set_up_watch() = default;
+/// Tells rank 0 of a group that is split off whether it waits in vain for a rank that has not come yet.
+struct set_up_watch {
+  bool (*has_given_up)(const void* context, int rank) noexcept = nullptr;  ///< null: nobody looks
+  const void* context = nullptr;
 };
 
 /// How a group that is split off sets itself up, in contrast to one with a name of its user's.
@@ -39,7 +35,7 @@ struct set_up_of_split {
   std::string title;                  ///< what errors begin with
   transport::waiting how;             ///< how the new communicator waits
   std::int64_t nanoseconds_left = 0;  ///< for the set-up
-  const set_up_watch* watch = nullptr;
+  set_up_watch watch{};
 };
 
 /// Set-up of a named group: rank 0 listens, the others connect; rank 0 makes all segments and passes them round, one at
@@ -164,11 +160,11 @@ class shm_set_up {
     while (missing > 0) {
       std::vector<pollfd> events{{door.get(), POLLIN, 0}};
       for (const local_socket& s : m_silent) events.push_back({s.get(), POLLIN, 0});
-      const int ready =
-          ::poll(events.data(), events.size(),
-                 m_watch != nullptr && m_deadline.milliseconds_left() > look_every ? look_every
-                                                                                   : m_deadline.milliseconds_left());
-      if (ready == 0 && m_watch != nullptr) look_after_missing();
+      const int ready = ::poll(events.data(), events.size(),
+                               m_watch.has_given_up != nullptr && m_deadline.milliseconds_left() > look_every
+                                   ? look_every
+                                   : m_deadline.milliseconds_left());
+      if (ready == 0 && m_watch.has_given_up != nullptr) look_after_missing();
       if (ready < 0 && errno == EINTR) continue;
       if (m_deadline.passed()) {
         std::string text = who() + "not all ranks came within " +
@@ -197,7 +193,7 @@ class shm_set_up {
 
   void look_after_missing() {
     for (int r = 1; r < m_ranks; ++r)
-      if (!other(r) && m_watch->has_given_up(r))
+      if (!other(r) && m_watch.has_given_up(m_watch.context, r))
         throw peer_lost(who() + "rank " + std::to_string(r) + " of the new group has given up");
   }
 
@@ -404,7 +400,7 @@ class shm_set_up {
   set_up_deadline m_deadline;
   transport::waiting m_waiting;
   std::shared_ptr<transport::shm::segments> m_segments;
-  const set_up_watch* m_watch = nullptr;
+  set_up_watch m_watch{};
   static constexpr int look_every = 50;                 ///< milliseconds
   std::string m_title;                                  ///< of a group that is split off
   local_socket m_door;                                  ///< rank 0's, until it serves

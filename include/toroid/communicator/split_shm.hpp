@@ -20,7 +20,7 @@ namespace toroid::detail {
 /// Processes of one host: the founder opens a local socket under a number drawn for this split, and the new group sets
 /// itself up as one with a name does.
 template <>
-class splitter<transport::shm> final : set_up_watch {
+class splitter<transport::shm> {
  public:
   struct offer {
     char name[48] = {};
@@ -31,7 +31,12 @@ class splitter<transport::shm> final : set_up_watch {
         m_group(group),
         m_chosen(chosen),
         m_last(call.last),
-        m_split{call.title, waiting_of_split(old.how(), chosen), call.nanoseconds, this} {}
+        m_split{
+            call.title,
+            waiting_of_split(old.how(), chosen),
+            call.nanoseconds,
+            {[](const void* self, int rank) noexcept { return static_cast<const splitter*>(self)->has_given_up(rank); },
+             this}} {}
   splitter(const splitter&) = delete;
   splitter& operator=(const splitter&) = delete;
 
@@ -56,7 +61,7 @@ class splitter<transport::shm> final : set_up_watch {
   }
 
   /// It has died, or could not begin, and tells all others so in the last call of the split.
-  bool has_given_up(int rank) const noexcept override {
+  bool has_given_up(int rank) const noexcept {
     const transport::mailbox& box = m_old.box(m_group.members[static_cast<std::size_t>(rank)]);
     return m_old.broken() || box.left.load(std::memory_order_acquire) != 0 ||
            box.entries[m_last & 1].sequence.load(std::memory_order_acquire) >= m_last ||
