@@ -178,6 +178,31 @@ void call(group& comm, std::vector<float>& values) {
   toroid::broadcast(comm, values, 0, REFUSED(toroid::halving_doubling{}, toroid::tree{}));
 }
 
+#elif defined(REFUSE_REDUCE_ON_HALVING_DOUBLING)
+// expect: toroid: reduce is done by automatic, direct, ring or tree
+void call(group& comm, std::vector<float>& values) {
+  toroid::reduce(comm, values, 0, REFUSED(toroid::halving_doubling{}, toroid::tree{}));
+}
+
+#elif defined(REFUSE_FUNCTOR_ON_RING_OF_REDUCE)
+// expect: toroid: this algorithm combines operands in another order
+void call(group& comm, std::vector<float>& values) {
+  const auto first = [](float a, float) { return a; };
+  toroid::reduce(comm, values, 0, first, REFUSED(toroid::ring{}, toroid::tree{}));
+}
+
+#elif defined(REFUSE_GATHER_ON_RING)
+// expect: toroid: gather is done by automatic or direct
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  toroid::gather(comm, in, out, 0, REFUSED(toroid::ring{}, toroid::direct{}));
+}
+
+#elif defined(REFUSE_SCATTER_ON_TREE)
+// expect: toroid: scatter is done by automatic or direct
+void call(group& comm, std::vector<float>& in, std::vector<float>& out) {
+  toroid::scatter(comm, in, out, 0, REFUSED(toroid::tree{}, toroid::direct{}));
+}
+
 #elif defined(REFUSE_AVERAGE_OF_INTEGERS_ON_NARROW_WIRE)
 // expect: toroid: wire<W>: with this algorithm an average of integers is exact only if W holds the sum
 void call(group& comm) {

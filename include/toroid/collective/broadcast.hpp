@@ -37,6 +37,7 @@ void broadcast(Group& comm, std::span<T> buffer, int root, const Algorithm& how,
   check_span(buffer, "the buffer", identity);
   check_root(root, comm.size(), identity);
   erase<T, void>(call, session.instructions(), nullptr);
+  call.input_at_root = true;
   call.input = reinterpret_cast<const std::byte*>(buffer.data());
   call.result = reinterpret_cast<std::byte*>(buffer.data());
   if constexpr (!picks_by_length<Algorithm>) {

@@ -16,6 +16,9 @@ enum class collective_kind : std::uint8_t {
   all_gather,
   broadcast,
   barrier,
+  reduce,
+  gather,
+  scatter,
   split,
   make_grid
 };
@@ -31,9 +34,17 @@ enum class algorithm_kind : std::uint8_t {
 };
 
 inline const char* name_of(collective_kind kind) noexcept {
-  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                   "barrier",    "split",          "make_grid"};
+  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
+                                   "reduce",     "gather",         "scatter",    "split",     "make_grid"};
   return names[static_cast<int>(kind)];
+}
+constexpr bool combines(collective_kind kind) noexcept {
+  using enum collective_kind;
+  return kind == all_reduce || kind == reduce_scatter || kind == reduce;
+}
+constexpr bool has_root(collective_kind kind) noexcept {
+  using enum collective_kind;
+  return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
 }
 inline const char* name_of(algorithm_kind kind) noexcept {
   constexpr const char* names[] = {"automatic", "direct",        "ring",     "halving_doubling",
@@ -110,12 +121,11 @@ struct call_identity {
       else
         text += " of " + std::to_string(count) + " " + element_name(element) + " (" + std::to_string(element_size) +
                 " bytes each)";
-      if (collective == collective_kind::all_reduce || collective == collective_kind::reduce_scatter)
-        text += std::string(", ") + operator_name(operation & 0xff);
+      if (combines(collective)) text += std::string(", ") + operator_name(operation & 0xff);
       text += std::string(", ") + name_of(algorithm);
       if (algorithm == algorithm_kind::torus_2d) text += " in " + std::to_string(rows) + (rows == 1 ? " row" : " rows");
       if (segment_bytes != 0) text += " in segments of " + std::to_string(segment_bytes) + " bytes";
-      if (collective == collective_kind::broadcast) text += ", root " + std::to_string(root);
+      if (has_root(collective)) text += ", root " + std::to_string(root);
     }
     return text + " at " + at.file + ":" + std::to_string(at.line);
   }

@@ -15,6 +15,8 @@ enum class collective_kind {
   all_gather,      ///< rank r brings block r; every rank ends with all blocks
   broadcast,       ///< every rank ends with the root's vector; input and result are the same memory
   reduce,          ///< the root ends with all blocks, combined over all ranks; the others have no result
+  gather,          ///< rank r brings block r; the root ends with all blocks, the others have no result
+  scatter,         ///< the root brings all blocks; rank r ends with block r
 };
 
 /// The first thing found wrong. Rank, step and block are -1 where it is not about a single one.

@@ -28,7 +28,8 @@ std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int
   if (blocks < 1) return violation{-1, -1, -1, "has no blocks"};
   if (touching < 0 || touching > steps)
     return violation{-1, -1, -1, joined("touching_steps is ", touching, " of ", steps)};
-  const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather;
+  const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather ||
+                       kind == collective_kind::gather || kind == collective_kind::scatter;
   if (rows < 1 || ranks % rows != 0) return violation{-1, -1, -1, joined(ranks, " ranks do not form ", rows, " rows")};
   if (by_rank && blocks != ranks)
     return violation{-1, -1, -1, joined("has ", blocks, " blocks where each rank owns one")};
@@ -83,7 +84,7 @@ inline std::optional<violation> check_executions(const unrolled& u, const datafl
 /// * step classes are what they claim to be, and all ranks do the same up to rank arithmetic, or say that they do not.
 ///
 /// @param ranks  at least 1
-/// @param root   of a broadcast or a reduction, in [0, ranks)
+/// @param root   of a broadcast, a reduction to one rank, a gather or a scatter, in [0, ranks)
 ///
 /// Cost: for 64 ranks at most a tenth of a second, a few seconds for a torus; grows with ranks^2 times steps. Pure.
 ///
@@ -100,7 +101,9 @@ verification verify(S schedule, int ranks, collective_kind kind, int root = 0, v
     if (auto found = detail::check_symmetry(schedule, u)) return {std::move(found), {}};
   verification proof;
   for (int b = 0; b < u.blocks; ++b) {
-    const int keeper = kind == collective_kind::reduce_scatter ? b : kind == collective_kind::reduce ? root : 0;
+    const bool to_root = kind == collective_kind::reduce || kind == collective_kind::gather;
+    const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::scatter;
+    const int keeper = by_rank ? b : to_root ? root : 0;
     proof.expressions.push_back(flow.values().text(flow.result_of(keeper, b)));
   }
   return proof;

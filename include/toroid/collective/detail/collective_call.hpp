@@ -14,8 +14,10 @@ struct collective_call {
   call_identity identity{};
   const std::byte* input = nullptr;
   std::byte* result = nullptr;
-  bool input_is_block = false;   ///< the input holds the own block only (all_gather)
-  bool result_is_block = false;  ///< the result holds the own block only (reduce_scatter)
+  bool input_is_block = false;   ///< the input holds the own block only (all_gather, gather)
+  bool result_is_block = false;  ///< the result holds the own block only (reduce_scatter, scatter)
+  bool input_at_root = false;    ///< the others bring nothing (broadcast, scatter)
+  bool result_at_root = false;   ///< the others get nothing (reduce, gather)
   reduce_function reduce = nullptr;
   reduce_function copy = nullptr;  ///< counts bytes
   const void* functor = nullptr;
@@ -23,8 +25,13 @@ struct collective_call {
 
   /// Elements that a rank's input holds.
   std::size_t input_count(int ranks, int rank) const noexcept {
-    if (identity.collective == collective_kind::broadcast && rank != identity.root) return 0;
+    if (input_at_root && rank != identity.root) return 0;
     return input_is_block ? block_of(identity.count, ranks, rank).count : identity.count;
+  }
+  /// Elements that a rank's result holds.
+  std::size_t result_count(int ranks, int rank) const noexcept {
+    if (result_at_root && rank != identity.root) return 0;
+    return result_is_block ? block_of(identity.count, ranks, rank).count : identity.count;
   }
   std::size_t bytes() const noexcept { return identity.count * identity.element_size; }
 

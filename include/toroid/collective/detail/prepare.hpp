@@ -83,6 +83,17 @@ inline void check_root(int root, int ranks, const call_identity& identity) {
            "root " + std::to_string(root) + " is not one of the " + std::to_string(ranks) + " ranks");
 }
 
+/// Elements of a vector that has `each` of them for every rank.
+template <class T>
+std::size_t times_ranks(std::size_t each, int ranks, const call_identity& identity) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(each, static_cast<std::size_t>(ranks), &all))
+    refuse(identity.collective, identity.at,
+           std::to_string(each) + " elements from each of " + std::to_string(ranks) + " ranks are more than can be");
+  bytes_of(all, sizeof(T), name_of(identity.collective));
+  return all;
+}
+
 /// The grid that a torus_2d sees in a group.
 inline topology::grid grid_of(const torus_2d& how, int ranks, const call_identity& identity) {
   const topology::grid found = topology::fitting(how.rows, how.columns, ranks);

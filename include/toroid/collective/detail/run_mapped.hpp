@@ -119,9 +119,11 @@ struct mapped_entrance {
                bool learns) {
     Transport& transport = session.transport();
     const std::size_t size = call.identity.element_size;
-    const std::size_t own_bytes = block_of(call.identity.count, p.ranks, p.rank).count * size;
-    if (transport.reachable(call.input, call.input_is_block ? own_bytes : call.bytes()) &&
-        transport.reachable(call.result, call.result_is_block ? own_bytes : call.bytes()))
+    const auto reachable = [&](const std::byte* memory, std::size_t elements) {
+      return elements == 0 || transport.reachable(memory, elements * size);  // nobody asks where nothing stands
+    };
+    if (reachable(call.input, call.input_count(p.ranks, p.rank)) &&
+        reachable(call.result, call.result_count(p.ranks, p.rank)))
       agreed |= ways::reachable;
     if constexpr (may_pull) {
       // Pulled operands lie side by side in a region, so there is less room for each than staged ones have.

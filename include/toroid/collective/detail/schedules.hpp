@@ -5,6 +5,7 @@
 #include <toroid/schedule/direct.hpp>
 #include <toroid/schedule/halving_doubling.hpp>
 #include <toroid/schedule/ring.hpp>
+#include <toroid/schedule/rooted.hpp>
 #include <toroid/schedule/torus.hpp>
 #include <toroid/schedule/tree.hpp>
 
@@ -29,6 +30,7 @@ struct schedules_of<ring> {
   using reduce_scatter = schedule::ring_reduce_scatter;
   using all_gather = schedule::ring_all_gather;
   using broadcast = schedule::ring_broadcast;
+  using reduce = schedule::ring_reduce;
 };
 template <>
 struct schedules_of<halving_doubling> {
@@ -40,6 +42,7 @@ template <>
 struct schedules_of<tree> {
   using all_reduce = schedule::tree_all_reduce;
   using broadcast = schedule::tree_broadcast;
+  using reduce = schedule::tree_reduce;
 };
 template <>
 struct schedules_of<torus_2d> {
@@ -55,6 +58,7 @@ inline constexpr algorithm_kind algorithm_of<tree_in_order> = algorithm_kind::tr
 template <>
 struct schedules_of<tree_in_order> {
   using all_reduce = schedule::in_order_tree_all_reduce;
+  using reduce = schedule::in_order_tree_reduce;
 };
 
 /// The algorithm that stands for another with an operator that commutes, or does not.

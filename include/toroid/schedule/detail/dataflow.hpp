@@ -23,13 +23,13 @@ inline const char* name_of(place where) {
 
 /// Whether rank r's part of a collective's input (result) covers block b.
 inline bool input_has(collective_kind kind, int root, int rank, int block) {
-  if (kind == collective_kind::all_gather) return block == rank;
-  return kind != collective_kind::broadcast || rank == root;
+  if (kind == collective_kind::all_gather || kind == collective_kind::gather) return block == rank;
+  return (kind != collective_kind::broadcast && kind != collective_kind::scatter) || rank == root;
 }
 inline bool result_has(collective_kind kind, int root, int rank, int block) {
-  if (kind == collective_kind::reduce) return rank == root;
+  if (kind == collective_kind::reduce || kind == collective_kind::gather) return rank == root;
   if (kind == collective_kind::broadcast) return rank != root;  // what the root brings stays as it is
-  return kind != collective_kind::reduce_scatter || block == rank;
+  return (kind != collective_kind::reduce_scatter && kind != collective_kind::scatter) || block == rank;
 }
 inline bool combines(collective_kind kind) {
   return kind == collective_kind::all_reduce || kind == collective_kind::reduce_scatter ||
@@ -263,7 +263,8 @@ class dataflow {
         const int value = result_of(rank, b);
         if (value == expressions::none) return violation{rank, -1, b, "the result never gets this block"};
         if (!combines(m_kind)) {
-          const int owner = m_kind == collective_kind::broadcast ? m_u.root : b;
+          const bool from_root = m_kind == collective_kind::broadcast || m_kind == collective_kind::scatter;
+          const int owner = from_root ? m_u.root : b;
           if (value != owner)
             return violation{
                 rank, -1, b,
