@@ -10,6 +10,7 @@
 ///     });
 #include <toroid/collective/all_gather.hpp>
 #include <toroid/collective/all_reduce.hpp>
+#include <toroid/collective/all_to_all.hpp>
 #include <toroid/collective/barrier.hpp>
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/fused.hpp>

@@ -19,6 +19,12 @@ enum class collective_kind : std::uint8_t {
   reduce,
   gather,
   scatter,
+  all_to_all,
+  all_gather_v,
+  gather_v,
+  scatter_v,
+  all_to_all_v,
+  reduce_scatter_v,
   split,
   make_grid
 };
@@ -34,17 +40,25 @@ enum class algorithm_kind : std::uint8_t {
 };
 
 inline const char* name_of(collective_kind kind) noexcept {
-  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
-                                   "reduce",     "gather",         "scatter",    "split",     "make_grid"};
+  constexpr const char* names[] = {"all_reduce",   "reduce_scatter",   "all_gather", "broadcast",
+                                   "barrier",      "reduce",           "gather",     "scatter",
+                                   "all_to_all",   "all_gather_v",     "gather_v",   "scatter_v",
+                                   "all_to_all_v", "reduce_scatter_v", "split",      "make_grid"};
   return names[static_cast<int>(kind)];
 }
 constexpr bool combines(collective_kind kind) noexcept {
   using enum collective_kind;
-  return kind == all_reduce || kind == reduce_scatter || kind == reduce;
+  return kind == all_reduce || kind == reduce_scatter || kind == reduce || kind == reduce_scatter_v;
 }
 constexpr bool has_root(collective_kind kind) noexcept {
   using enum collective_kind;
-  return kind == broadcast || kind == reduce || kind == gather || kind == scatter;
+  return kind == broadcast || kind == reduce || kind == gather || kind == scatter || kind == gather_v ||
+         kind == scatter_v;
+}
+/// Whether all ranks know how many elements move in all.
+constexpr bool has_count(collective_kind kind) noexcept {
+  using enum collective_kind;
+  return kind != barrier && kind != gather_v && kind != scatter_v && kind != all_to_all_v;
 }
 inline const char* name_of(algorithm_kind kind) noexcept {
   constexpr const char* names[] = {"automatic", "direct",        "ring",     "halving_doubling",
@@ -119,8 +133,8 @@ struct call_identity {
       if (details != nullptr)
         text += describe_details();
       else
-        text += " of " + std::to_string(count) + " " + element_name(element) + " (" + std::to_string(element_size) +
-                " bytes each)";
+        text += " of " + (has_count(collective) ? std::to_string(count) + " " : std::string()) + element_name(element) +
+                " (" + std::to_string(element_size) + " bytes each)";
       if (combines(collective)) text += std::string(", ") + operator_name(operation & 0xff);
       text += std::string(", ") + name_of(algorithm);
       if (algorithm == algorithm_kind::torus_2d) text += " in " + std::to_string(rows) + (rows == 1 ? " row" : " rows");

@@ -9,6 +9,7 @@
 #include <toroid/core/detail/cache_size.hpp>
 #include <toroid/core/detail/instruction_sets.hpp>
 #include <toroid/core/error.hpp>
+#include <toroid/topology/block.hpp>
 #include <toroid/transport/futex.hpp>
 #include <toroid/transport/mapped_endpoint.hpp>
 #include <toroid/transport/mapped_transport.hpp>
@@ -199,6 +200,31 @@ class mapped_session {
     std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
     mine = details == nullptr ? flaw_in({&only, 1}) : flaw_in({details->inspected, details->inspected_runs});
     note_flaw(m_transport.rank(), mine);
+  }
+
+  /// The same for a part of it, the number of which counts from the start of the input.
+  /// @return whether it has a flaw
+  bool inspect_part(const std::byte* input, block part, std::size_t size,
+                    std::size_t (*first_flaw)(const std::byte*, std::size_t)) {
+    if (m_options.checking != check::data || part.count == 0) [[likely]]
+      return false;
+    inspect(input + part.begin * size, part.count, first_flaw);
+    std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
+    if (mine == 0) return false;
+    mine += part.begin;
+    m_flaw_index = mine - 1;
+    return true;
+  }
+
+  /// A peer sends this rank another number of elements than it expects.
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse_counts(int rank, const call_identity& identity, std::size_t sent,
+                                                            std::size_t expected) {
+    const std::string text = "ranks disagree in call " + std::to_string(m_call) + ": rank " + std::to_string(rank) +
+                             " sends " + std::to_string(sent) + " elements to rank " +
+                             std::to_string(m_transport.rank()) + ", which expects " + std::to_string(expected) +
+                             " in " + identity.describe();
+    m_transport.break_group(transport::failure::mismatch, rank, text);
+    throw mismatch_error("toroid: " + text);
   }
 
   /// With check::data, once entries have been waited for: all ranks that have heard of a flaw throw the same error, and

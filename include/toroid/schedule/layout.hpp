@@ -110,6 +110,12 @@ struct layout {
     const std::size_t rest = whole.count - skipped;
     return {whole.begin + skipped, rest < piece ? rest : piece};
   }
+  /// Elements of a piece, counted from the start of a block of any length.
+  TOROID_HOST_DEVICE constexpr block piece_within(std::size_t length, std::size_t piece_index) const noexcept {
+    const std::size_t skipped = piece_index < length / piece + 1 ? piece_index * piece : length;
+    const std::size_t rest = length - skipped;
+    return {skipped, rest < piece ? rest : piece};
+  }
   /// Elements from the start of a region to a block's piece.
   TOROID_HOST_DEVICE constexpr std::size_t region_offset(int block_index) const noexcept {
     return compact ? 0 : static_cast<std::size_t>(block_index) * piece;

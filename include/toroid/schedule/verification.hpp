@@ -17,6 +17,7 @@ enum class collective_kind {
   reduce,          ///< the root ends with all blocks, combined over all ranks; the others have no result
   gather,          ///< rank r brings block r; the root ends with all blocks, the others have no result
   scatter,         ///< the root brings all blocks; rank r ends with block r
+  all_to_all,      ///< of p * p blocks rank r brings r p to r p + p - 1; rank d ends with blocks s p + d of all s
 };
 
 /// The first thing found wrong. Rank, step and block are -1 where it is not about a single one.

@@ -30,6 +30,8 @@ std::optional<violation> check_agreement(S, int ranks, collective_kind kind, int
     return violation{-1, -1, -1, joined("touching_steps is ", touching, " of ", steps)};
   const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::all_gather ||
                        kind == collective_kind::gather || kind == collective_kind::scatter;
+  if (kind == collective_kind::all_to_all && blocks != ranks * ranks)
+    return violation{-1, -1, -1, joined("has ", blocks, " blocks where each rank has one for each")};
   if (rows < 1 || ranks % rows != 0) return violation{-1, -1, -1, joined(ranks, " ranks do not form ", rows, " rows")};
   if (by_rank && blocks != ranks)
     return violation{-1, -1, -1, joined("has ", blocks, " blocks where each rank owns one")};
@@ -55,6 +57,7 @@ inline std::optional<violation> check_executions(const unrolled& u, const datafl
     for (const value_path path : {value_path::staged, value_path::direct}) {
       for (const bool in_place : {false, true}) {
         if (!in_place && kind == collective_kind::broadcast) continue;
+        if (in_place && kind == collective_kind::all_to_all) continue;  // blocks have another place then
         if (!at_an_end && (path == value_path::direct || (in_place && kind != collective_kind::broadcast))) continue;
         if (in_place && path == value_path::direct && !o.direct_in_place && kind != collective_kind::broadcast)
           continue;
@@ -101,6 +104,10 @@ verification verify(S schedule, int ranks, collective_kind kind, int root = 0, v
     if (auto found = detail::check_symmetry(schedule, u)) return {std::move(found), {}};
   verification proof;
   for (int b = 0; b < u.blocks; ++b) {
+    if (kind == collective_kind::all_to_all) {
+      proof.expressions.push_back(flow.values().text(flow.result_of(b % ranks, b)));
+      continue;
+    }
     const bool to_root = kind == collective_kind::reduce || kind == collective_kind::gather;
     const bool by_rank = kind == collective_kind::reduce_scatter || kind == collective_kind::scatter;
     const int keeper = by_rank ? b : to_root ? root : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/collective/detail/exchange_call.hpp>
 #include <toroid/communicator/mapped_session.hpp>
 #include <toroid/core/detail/string_copy.hpp>
 #include <toroid/core/reduction.hpp>
@@ -27,6 +28,15 @@ class host_thread {
   std::byte* result_of(int rank) const noexcept {
     const std::uint64_t address = m_session.entry_of(rank).buffers.result;
     return before(m_session.transport().resolve(rank, address), m_call.result_origin(m_ranks, rank));
+  }
+  /// Of an exchange: where a block stands in a rank's input, and in the own result.
+  block outgoing(int rank, int index) const noexcept {
+    const exchange_call& call = static_cast<const exchange_call&>(m_call);
+    return rank == m_rank ? call.outgoing[static_cast<std::size_t>(index)]
+                          : exchange_entry(m_session.entry_of(rank)).outgoing(index);
+  }
+  block incoming(int index) const noexcept {
+    return static_cast<const exchange_call&>(m_call).incoming[static_cast<std::size_t>(index)];
   }
   std::byte* region_of(int rank, int index) const noexcept { return m_session.transport().region(rank, index); }
   const std::byte* pull_input(int rank, std::size_t offset, std::size_t bytes, std::byte* to) const {

@@ -3,6 +3,7 @@
 #include <toroid/core/host_device.hpp>
 #include <toroid/core/reduction.hpp>
 #include <toroid/schedule/concept.hpp>
+#include <toroid/schedule/exchange.hpp>
 #include <toroid/schedule/layout.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/transport/mailbox.hpp>
@@ -45,13 +46,16 @@ struct plain_schedule {};
 ///                 `input_of`, `result_of`, `region_of`, all at element 0 of the whole vector), `wait(rank, progress)`,
 ///                 `publish(progress)`, `sources()` and `destinations()` to note pointers in, and
 ///                 `combine(arguments, reduces)`; for `pulled` also `pull_input` and `pull_result`
-///                 (rank, offset, bytes, where to), which return where the bytes now are
+///                 (rank, offset, bytes, where to), which return where the bytes now are;
+///                 for schedules on blocks that callers lay out also `outgoing(rank, index)` and `incoming(index)`
 /// @tparam Schedule  whose operations; executor_for names it only where the executor has to ask it something
 template <path Path, class Policy, class Schedule = plain_schedule>
 class mapped_executor {
   static constexpr bool plain = std::is_same_v<Schedule, plain_schedule>;
   /// Whether a block stands at the same place in all regions.
   static constexpr bool one_place = plain || Path == path::pulled;
+  /// Whether callers say where blocks stand.
+  static constexpr bool maps = schedule::mapping<Schedule>;
 
  public:
   TOROID_HOST_DEVICE constexpr mapped_executor(Policy& policy, const mapped_problem& problem) noexcept
@@ -101,9 +105,11 @@ class mapped_executor {
     using schedule::place;
     const int ranks = m_problem.ranks.ranks;
     const int rank = m_problem.ranks.rank;
-    const block range = piece_of(block_index, piece);
+    const block range = piece_of(op, block_index, piece);
     const std::size_t size = m_problem.element_size;
     const std::size_t offset = range.begin * size;
+    if constexpr (maps)
+      if (range.count == 0) return;  // nobody waits for what is not there
     const std::size_t in_region = region_offset(block_index, 0) * size;
     // What is read now was sent in the step before, and may have stood elsewhere in a slot.
     const auto in_region_before = [&] { return one_place ? in_region : region_offset(block_index, 1) * size; };
@@ -114,7 +120,7 @@ class mapped_executor {
       const int from = op.from.at(i, ranks);
       if (from == rank) {
         if (plain || op.own == place::input)
-          sources[i] = at(m_policy.own_input(), offset);
+          sources[i] = at(m_policy.own_input(), offset + outgoing_offset(rank, block_index));
         else if (op.own == place::delivered)
           sources[i] = at(m_policy.own_result(), offset);
         else
@@ -123,7 +129,7 @@ class mapped_executor {
       }
       if constexpr (Path == path::in_place) {
         if (op.theirs == place::input) {
-          sources[i] = at(m_policy.input_of(from), offset);
+          sources[i] = at(m_policy.input_of(from), offset + outgoing_offset(from, block_index));
           continue;
         }
         if (op.theirs == place::delivered) {
@@ -145,12 +151,13 @@ class mapped_executor {
         }
       }
       if constexpr (Path == path::pulled) {
-        std::byte* const own = at(m_policy.own_result(), offset);
+        std::byte* const own = at(m_policy.own_result(), offset + incoming_offset(block_index));
         if (op.theirs == place::input) {
           already_here = !op.reduces();  // nothing to combine it with: straight to where it belongs
           const std::size_t room = m_problem.layout.piece * size;  // for one operand of a piece
           std::byte* const beside = m_policy.region_of(rank, region_at(time)) + static_cast<std::size_t>(i) * room;
-          sources[i] = m_policy.pull_input(from, offset, range.count * size, already_here ? own : beside);
+          sources[i] = m_policy.pull_input(from, offset + outgoing_offset(from, block_index), range.count * size,
+                                           already_here ? own : beside);
           continue;
         }
         if (op.theirs == place::delivered) {
@@ -173,7 +180,7 @@ class mapped_executor {
         if (!plain && op.at == place::slot)
           to_slot = true;
         else if (!already_here)
-          destinations[destination_count++] = at(m_policy.own_result(), offset);
+          destinations[destination_count++] = at(m_policy.own_result(), offset + incoming_offset(block_index));
       } else if (Path == path::in_place && op.at == place::delivered) {
         destinations[destination_count++] = at(m_policy.result_of(to), offset);
         m_sent = true;
@@ -189,6 +196,8 @@ class mapped_executor {
       m_sent = true;
     }
     if (destination_count == 0 || range.count == 0) return;
+    if constexpr (maps)  // a block in place stays as it is: peers may be reading it
+      if (!op.reduces() && destinations[0] == sources[0]) return;
 
     reduce_arguments arguments;
     arguments.sources = sources;
@@ -205,11 +214,37 @@ class mapped_executor {
     m_policy.combine(arguments, op.reduces());
   }
 
-  TOROID_HOST_DEVICE constexpr block piece_of(int block_index, std::size_t piece) const noexcept {
-    if constexpr (plain)
+  TOROID_HOST_DEVICE constexpr block piece_of([[maybe_unused]] const schedule::operation& op, int block_index,
+                                              std::size_t piece) const noexcept {
+    if constexpr (maps) {
+      const std::size_t count =
+          (op.at == schedule::place::delivered ? incoming(block_index) : outgoing(m_problem.ranks.rank, block_index))
+              .count;
+      return m_problem.layout.piece_within(count, piece);
+    } else if constexpr (plain)
       return m_problem.layout.piece_of(block_index, piece);
     else
       return schedule::piece_at<Schedule>(m_problem.ranks, m_problem.layout, m_problem.pieces, block_index, piece);
+  }
+  TOROID_HOST_DEVICE constexpr block outgoing(int rank, int block_index) const noexcept {
+    return m_policy.outgoing(rank, Schedule::outgoing_index(m_problem.ranks, block_index));
+  }
+  TOROID_HOST_DEVICE constexpr block incoming(int block_index) const noexcept {
+    return m_policy.incoming(Schedule::incoming_index(m_problem.ranks, block_index));
+  }
+  /// Bytes from the start of a buffer to a block that its owner has put somewhere.
+  TOROID_HOST_DEVICE constexpr std::size_t outgoing_offset([[maybe_unused]] int rank,
+                                                           [[maybe_unused]] int block_index) const noexcept {
+    if constexpr (maps)
+      return outgoing(rank, block_index).begin * m_problem.element_size;
+    else
+      return 0;
+  }
+  TOROID_HOST_DEVICE constexpr std::size_t incoming_offset([[maybe_unused]] int block_index) const noexcept {
+    if constexpr (maps)
+      return incoming(block_index).begin * m_problem.element_size;
+    else
+      return 0;
   }
   TOROID_HOST_DEVICE constexpr std::size_t region_offset(int block_index,
                                                          [[maybe_unused]] int steps_ago) const noexcept {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/collective/detail/exchange_call.hpp>
 #include <toroid/communicator/message_session.hpp>
 #include <toroid/core/reduction.hpp>
+#include <toroid/schedule/exchange.hpp>
 #include <toroid/schedule/layout.hpp>
 #include <toroid/schedule/operation.hpp>
 #include <toroid/schedule/walk.hpp>
@@ -29,7 +31,7 @@ class message_executor {
         m_call(call),
         m_problem(p),
         m_layout(layout),
-        m_pieces(schedule::pieces_of<Schedule>(p, layout)),
+        m_pieces(count_pieces()),
         m_length(schedule::walk_length<Schedule>(p, m_pieces)),
         m_blocks(Schedule::blocks(p)) {
     expect(1);
@@ -39,10 +41,11 @@ class message_executor {
 
   void perform(const schedule::operation& op, int step, std::size_t piece, std::size_t time) {
     m_session.context().step = step;
+    const bool empty_too = empty_messages();
     for (int i = 0; i < op.blocks.count; ++i) {
       const int block_index = op.blocks.at(i, m_blocks);
-      const block range = schedule::piece_at<Schedule>(m_problem, m_layout, m_pieces, block_index, piece);
-      if (range.count != 0 || m_call.identity.count == 0) perform_block(op, block_index, range, step, time);
+      const block range = piece_of(op, block_index, piece);
+      if (range.count != 0 || empty_too) perform_block(op, block_index, range, step, time);
     }
   }
 
@@ -105,6 +108,43 @@ class message_executor {
     std::size_t key;
   };
 
+  static constexpr bool maps = schedule::mapping<Schedule>;
+  const exchange_call& exchange() const noexcept { return static_cast<const exchange_call&>(m_call); }
+
+  /// Of blocks that callers lay out a rank knows its own only, and so only how long it is busy itself.
+  std::size_t count_pieces() const noexcept {
+    if constexpr (maps) {
+      const std::size_t longest = exchange().longest();
+      return longest == 0 ? 1 : (longest + m_layout.piece - 1) / m_layout.piece;
+    } else {
+      return schedule::pieces_of<Schedule>(m_problem, m_layout);
+    }
+  }
+  /// Whether ranks send each other messages without content, so that a call without elements is one too.
+  bool empty_messages() const noexcept { return !maps && m_call.identity.count == 0; }
+
+  block piece_of(const schedule::operation& op, int block_index, std::size_t piece) const noexcept {
+    if constexpr (maps)
+      return m_layout.piece_within(
+          (op.at == schedule::place::delivered ? incoming(block_index) : outgoing(block_index)).count, piece);
+    else
+      return schedule::piece_at<Schedule>(m_problem, m_layout, m_pieces, block_index, piece);
+  }
+  block outgoing(int block_index) const noexcept {
+    return exchange().outgoing[static_cast<std::size_t>(Schedule::outgoing_index(m_problem, block_index))];
+  }
+  block incoming(int block_index) const noexcept {
+    return exchange().incoming[static_cast<std::size_t>(Schedule::incoming_index(m_problem, block_index))];
+  }
+  block in_input(int block_index, block range) const noexcept {
+    if constexpr (maps) range.begin += outgoing(block_index).begin;
+    return range;
+  }
+  block in_result(int block_index, block range) const noexcept {
+    if constexpr (maps) range.begin += incoming(block_index).begin;
+    return range;
+  }
+
   /// Tells the messages of one time apart; in a pipeline those of several steps meet.
   std::size_t key_of(int step, int block_index) const noexcept {
     const std::size_t base =
@@ -127,12 +167,13 @@ class message_executor {
   void expect(int step, std::size_t piece, std::size_t time) {
     const std::size_t size = m_call.identity.element_size;
     const int operations = Schedule::operations(m_problem, step);
+    const bool empty_too = empty_messages();
     for (int o = 0; o < operations; ++o) {
       const schedule::operation op = Schedule::at(m_problem, step, o);
       for (int i = 0; i < op.blocks.count; ++i) {
         const int block_index = op.blocks.at(i, m_blocks);
-        const block range = schedule::piece_at<Schedule>(m_problem, m_layout, m_pieces, block_index, piece);
-        if (range.count == 0 && m_call.identity.count != 0) continue;
+        const block range = piece_of(op, block_index, piece);
+        if (range.count == 0 && !empty_too) continue;
         for (int f = 0; f < op.from.count; ++f) {
           const int from = op.from.at(f, m_problem.ranks);
           if (from == m_problem.rank) continue;
@@ -157,9 +198,9 @@ class message_executor {
         received = message.where;
         sources[i] = received->memory.get();
       } else if (op.own == place::input) {
-        sources[i] = own_input(range);
+        sources[i] = own_input(in_input(block_index, range));
       } else if (op.own == place::delivered) {
-        sources[i] = own_result(range);
+        sources[i] = own_result(in_result(block_index, range));
       } else {
         sources[i] = kept(time + 1, key_of(step - 1, block_index));
       }
@@ -178,7 +219,7 @@ class message_executor {
     const bool passes_on = !op.reduces() && received != nullptr;  // what came can be sent, or kept, as it is
     std::byte* destinations[2];
     int destination_count = 0;
-    if (to_result) destinations[destination_count++] = own_result(range);
+    if (to_result) destinations[destination_count++] = own_result(in_result(block_index, range));
     buffer* outgoing = nullptr;
     if (receivers > 0 || to_slot) {
       outgoing = passes_on ? received : &m_session.take_buffer(bytes);

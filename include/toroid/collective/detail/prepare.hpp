@@ -77,6 +77,15 @@ inline void check_overlap(const void* input, std::size_t input_bytes, const void
   refuse_overlap(identity);
 }
 
+/// Where input and result may not even be the same.
+template <class T>
+void check_distinct(std::span<const T> in, std::span<T> out, const call_identity& identity) {
+  const std::uintptr_t a = reinterpret_cast<std::uintptr_t>(in.data());
+  const std::uintptr_t b = reinterpret_cast<std::uintptr_t>(out.data());
+  if (in.empty() || out.empty() || a + in.size_bytes() <= b || b + out.size_bytes() <= a) return;
+  refuse(identity.collective, identity.at, "input and result overlap; they must be apart in this call");
+}
+
 inline void check_root(int root, int ranks, const call_identity& identity) {
   if (root < 0 || root >= ranks)
     refuse(identity.collective, identity.at,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/collective/detail/run_exchange.hpp>
 #include <toroid/collective/detail/run_mapped.hpp>
 #include <toroid/collective/detail/run_message.hpp>
 #include <toroid/communicator/mapped_session.hpp>
@@ -30,6 +31,16 @@ void run_long(mapped_session<Transport>& session, const collective_call& call) {
 template <class Schedule, class Staged = Schedule, class Pulled = Schedule, class Transport>
 void run_long(message_session<Transport>& session, const collective_call& call) {
   run_message<Staged>(session, call);
+}
+
+/// Runs a collective on blocks that callers lay out, of any length.
+template <class Schedule, class Transport>
+void run_blocks(mapped_session<Transport>& session, const exchange_call& call) {
+  run_exchange<Schedule>(session, call);
+}
+template <class Schedule, class Transport>
+void run_blocks(message_session<Transport>& session, const exchange_call& call) {
+  run_message<Schedule>(session, call);
 }
 
 }  // namespace toroid::detail

@@ -22,11 +22,13 @@ inline const char* name_of(place where) {
 }
 
 /// Whether rank r's part of a collective's input (result) covers block b.
-inline bool input_has(collective_kind kind, int root, int rank, int block) {
+inline bool input_has(collective_kind kind, int ranks, int root, int rank, int block) {
+  if (kind == collective_kind::all_to_all) return block / ranks == rank;
   if (kind == collective_kind::all_gather || kind == collective_kind::gather) return block == rank;
   return (kind != collective_kind::broadcast && kind != collective_kind::scatter) || rank == root;
 }
-inline bool result_has(collective_kind kind, int root, int rank, int block) {
+inline bool result_has(collective_kind kind, int ranks, int root, int rank, int block) {
+  if (kind == collective_kind::all_to_all) return block % ranks == rank;
   if (kind == collective_kind::reduce || kind == collective_kind::gather) return rank == root;
   if (kind == collective_kind::broadcast) return rank != root;  // what the root brings stays as it is
   return (kind != collective_kind::reduce_scatter && kind != collective_kind::scatter) || block == rank;
@@ -128,11 +130,11 @@ class dataflow {
     }
     for (int n = 0; n < op.blocks.count; ++n) {
       const int b = op.blocks.at(n, m_u.blocks);
-      if (reads_own && op.own == place::input && !input_has(m_kind, m_u.root, rank, b))
+      if (reads_own && op.own == place::input && !input_has(m_kind, m_u.ranks, m_u.root, rank, b))
         return "reads an input block that the call does not have";
       for (int i = 0; i < op.to.count; ++i) {
         const int to = op.to.at(i, ranks);
-        if (op.at == place::delivered && !result_has(m_kind, m_u.root, to, b))
+        if (op.at == place::delivered && !result_has(m_kind, m_u.ranks, m_u.root, to, b))
           return joined("writes a block that the result of rank ", to, " does not have");
       }
     }
@@ -259,12 +261,12 @@ class dataflow {
   std::optional<violation> check_result() const {
     for (int b = 0; b < m_u.blocks; ++b) {
       for (int rank = 0; rank < m_u.ranks; ++rank) {
-        if (!result_has(m_kind, m_u.root, rank, b)) continue;
+        if (!result_has(m_kind, m_u.ranks, m_u.root, rank, b)) continue;
         const int value = result_of(rank, b);
         if (value == expressions::none) return violation{rank, -1, b, "the result never gets this block"};
         if (!combines(m_kind)) {
           const bool from_root = m_kind == collective_kind::broadcast || m_kind == collective_kind::scatter;
-          const int owner = from_root ? m_u.root : b;
+          const int owner = from_root ? m_u.root : m_kind == collective_kind::all_to_all ? b / m_u.ranks : b;
           if (value != owner)
             return violation{
                 rank, -1, b,

@@ -56,7 +56,7 @@ class execution {
     for (int r = 0; r < u.ranks; ++r)
       for (int k = 0; k < o.pieces; ++k)
         for (int b = 0; b < u.blocks; ++b)
-          if (input_has(kind, u.root, r, b)) input(r, k, b).value = r;
+          if (input_has(kind, u.ranks, u.root, r, b)) input(r, k, b).value = r;
   }
 
   std::optional<violation> run() {
@@ -333,7 +333,7 @@ class execution {
     for (int rank = 0; rank < m_u.ranks; ++rank)
       for (int k = 0; k < m_o.pieces; ++k)
         for (int b = 0; b < m_u.blocks; ++b)
-          if (result_has(m_kind, m_u.root, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
+          if (result_has(m_kind, m_u.ranks, m_u.root, rank, b) && result(rank, k, b).value != m_flow.result_of(rank, b))
             return violation{rank, -1, b,
                              joined("the result ends with ", m_flow.values().text(result(rank, k, b).value), how())};
     return {};
