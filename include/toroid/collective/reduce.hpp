@@ -18,9 +18,9 @@ namespace toroid {
 
 namespace detail {
 
-template <class Transport, class T, class First, class Second>
-void reduce(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, int root, const First& first,
-            const Second& second, call_site at) {
+template <class Group, class T, class First, class Second>
+void reduce(Group& comm, std::span<const T> in, std::span<T> out, int root, const First& first, const Second& second,
+            call_site at) {
   using policies = chosen_policies<std::decay_t<First>, std::decay_t<Second>>;  // a function becomes a pointer
   using algorithm_type = typename policies::algorithm;
   using operation_type = typename policies::operation;

@@ -17,9 +17,8 @@ namespace toroid {
 
 namespace detail {
 
-template <class Transport, class T, class Algorithm>
-void scatter(communicator<Transport>& comm, std::span<const T> in, std::span<T> out, int root, const Algorithm& how,
-             call_site at) {
+template <class Group, class T, class Algorithm>
+void scatter(Group& comm, std::span<const T> in, std::span<T> out, int root, const Algorithm& how, call_site at) {
   static_assert(picks_by_length<Algorithm>, "toroid: scatter is done by automatic or direct");
   auto& session = access::session(comm);
   collective_call call;

@@ -5,7 +5,10 @@
 #include <toroid/collective/barrier.hpp>
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/detail/start.hpp>
+#include <toroid/collective/gather.hpp>
+#include <toroid/collective/reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
+#include <toroid/collective/scatter.hpp>
 #include <toroid/communicator/pending.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
@@ -78,6 +81,42 @@ template <group C, any_range B, algorithm Algorithm = automatic>
 pending start_broadcast(C&& comm, B&& buffer, int root, const Algorithm& how = {},
                         call_site at = call_site::current()) {
   return detail::start(comm, [&](auto& stand_in) { broadcast(stand_in, std::forward<B>(buffer), root, how, at); });
+}
+
+/// Starts reduce(comm, in, out, root, first, second).
+template <group C, any_range I, any_range O, policy First = detail::not_given, policy Second = detail::not_given>
+pending start_reduce(C&& comm, I&& in, O&& out, int root, const First& first = {}, const Second& second = {},
+                     call_site at = call_site::current()) {
+  detail::check_lives_on<I>();
+  return detail::start(comm, [&](auto& stand_in) {
+    reduce(stand_in, std::forward<I>(in), std::forward<O>(out), root, first, second, at);
+  });
+}
+
+/// Starts reduce(comm, buffer, root, first, second), in place.
+template <group C, any_range B, policy First = detail::not_given, policy Second = detail::not_given>
+pending start_reduce(C&& comm, B&& buffer, int root, const First& first = {}, const Second& second = {},
+                     call_site at = call_site::current()) {
+  return detail::start(comm,
+                       [&](auto& stand_in) { reduce(stand_in, std::forward<B>(buffer), root, first, second, at); });
+}
+
+/// Starts gather(comm, in, out, root, how).
+template <group C, any_range I, any_range O, algorithm Algorithm = automatic>
+pending start_gather(C&& comm, I&& in, O&& out, int root, const Algorithm& how = {},
+                     call_site at = call_site::current()) {
+  detail::check_lives_on<I>();
+  return detail::start(
+      comm, [&](auto& stand_in) { gather(stand_in, std::forward<I>(in), std::forward<O>(out), root, how, at); });
+}
+
+/// Starts scatter(comm, in, out, root, how).
+template <group C, any_range I, any_range O, algorithm Algorithm = automatic>
+pending start_scatter(C&& comm, I&& in, O&& out, int root, const Algorithm& how = {},
+                      call_site at = call_site::current()) {
+  detail::check_lives_on<I>();
+  return detail::start(
+      comm, [&](auto& stand_in) { scatter(stand_in, std::forward<I>(in), std::forward<O>(out), root, how, at); });
 }
 
 /// Starts barrier(comm): complete once all ranks have started, or called, theirs.

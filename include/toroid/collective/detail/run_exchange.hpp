@@ -163,7 +163,7 @@ class mapped_exchange {
     problem.element_size = m_size;
     problem.base = m_session.base();
     problem.touching_end = Path == path::in_place ? schedule::touching_length<Schedule>(m_problem, pieces) : length;
-    problem.non_temporal = m_longest * m_size >= non_temporal_bytes;
+    problem.non_temporal = m_longest * m_size >= m_session.non_temporal_bytes();
     m_session.advance(length + 1);
     m_session.touching_ends_at(problem.base + 1 + problem.touching_end);
     host_thread<Transport> policy(m_session, m_call);
