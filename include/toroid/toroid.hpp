@@ -9,18 +9,22 @@
 ///       toroid::all_reduce(comm, g);
 ///     });
 #include <toroid/collective/all_gather.hpp>
+#include <toroid/collective/all_gather_v.hpp>
 #include <toroid/collective/all_reduce.hpp>
 #include <toroid/collective/all_to_all.hpp>
 #include <toroid/collective/barrier.hpp>
 #include <toroid/collective/broadcast.hpp>
 #include <toroid/collective/fused.hpp>
 #include <toroid/collective/gather.hpp>
+#include <toroid/collective/gather_v.hpp>
 #include <toroid/collective/grid_all_reduce.hpp>
 #include <toroid/collective/plan.hpp>
 #include <toroid/collective/policies.hpp>
 #include <toroid/collective/reduce.hpp>
 #include <toroid/collective/reduce_scatter.hpp>
+#include <toroid/collective/reduce_scatter_v.hpp>
 #include <toroid/collective/scatter.hpp>
+#include <toroid/collective/scatter_v.hpp>
 #include <toroid/collective/start.hpp>
 #include <toroid/communicator/allocator.hpp>
 #include <toroid/communicator/communicator.hpp>

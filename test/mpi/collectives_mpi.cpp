@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "collective/exchange.hpp"
 #include "collective/rooted.hpp"
 #include "mpi/world.hpp"
 #include "support/catch.hpp"
@@ -28,5 +29,12 @@ TEST_CASE("Reduce, gather and scatter are right under MPI for every root", "[mpi
   over_both([](auto& comm) {
     rooted::check(comm, false);
     rooted::keeps_order(comm);
+  });
+}
+
+TEST_CASE("Blocks of equal and of any length are exchanged under MPI", "[mpi]") {
+  over_both([](auto& comm) {
+    exchange::check(comm, false);
+    exchange::check_v(comm, false);
   });
 }

@@ -68,6 +68,15 @@ inline std::size_t needed(const std::vector<block>& blocks) noexcept {
   return end;
 }
 
+/// Elements of all blocks.
+inline std::size_t total(const std::vector<block>& blocks, const call_identity& identity) {
+  std::size_t all = 0;
+  for (const block& b : blocks)
+    if (__builtin_add_overflow(all, b.count, &all))
+      refuse(identity.collective, identity.at, "the counts add up to more elements than can be");
+  return all;
+}
+
 /// Blocks must fit their buffer.
 inline void check_room(const std::vector<block>& blocks, std::size_t elements, const char* which,
                        const call_identity& identity) {
