@@ -96,7 +96,7 @@ class kernel_alone {
     arguments.count = own.count;
     arguments.finish = true;
     arguments.divisor = 2;
-    arguments.non_temporal = bytes >= toroid::detail::non_temporal_bytes;
+    arguments.non_temporal = bytes >= toroid::detail::bytes_beyond_caches(2);
     m_reduce(arguments);
   }
 

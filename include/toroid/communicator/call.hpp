@@ -103,7 +103,7 @@ struct call_identity {
   algorithm_kind algorithm = algorithm_kind::automatic;
   std::uint32_t element = 0;    ///< element_code
   std::uint32_t operation = 0;  ///< operator_code, 0 without an operator; above its 8 bits the details' signature
-  std::size_t element_size = 1;
+  std::uint32_t element_size = 1;
   std::size_t count = 0;          ///< elements of the whole vector
   std::size_t segment_bytes = 0;  ///< of the algorithm's options
   int root = 0;

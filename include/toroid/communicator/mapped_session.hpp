@@ -193,13 +193,9 @@ class mapped_session {
   ///
   /// @param details  if not null, they say instead what to search
   void inspect(const std::byte* input, std::size_t count, std::size_t (*first_flaw)(const std::byte*, std::size_t),
-               const call_details* details) {
-    if (m_options.checking != check::data) [[likely]]
-      return;
-    const inspected_run only{input, count, first_flaw};
-    std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
-    mine = details == nullptr ? flaw_in({&only, 1}) : flaw_in({details->inspected, details->inspected_runs});
-    note_flaw(m_transport.rank(), mine);
+               const call_details* details = nullptr) {
+    if (m_options.checking == check::data) [[unlikely]]
+      search({input, count, first_flaw}, details);
   }
 
   /// The same for a part of it, the number of which counts from the start of the input.
@@ -367,6 +363,12 @@ class mapped_session {
   std::string started_text() const {
     return transport::mapped_endpoint::describe(m_context) +
            ": the communicator was destroyed while calls were in flight";
+  }
+
+  [[gnu::noinline, gnu::cold]] void search(const inspected_run& only, const call_details* details) {
+    std::uint64_t& mine = m_transport.box(m_transport.rank()).flaw[m_call & 1];
+    mine = details == nullptr ? flaw_in({&only, 1}) : flaw_in({details->inspected, details->inspected_runs});
+    note_flaw(m_transport.rank(), mine);
   }
 
   void note_flaw(int rank, std::uint64_t flaw) noexcept {
