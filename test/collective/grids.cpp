@@ -97,9 +97,15 @@ TEST_CASE("Rows and columns that are not given follow", "[grids]") {
 
 TEST_CASE("Grids that do not fit the ranks are refused on all of them, and the group goes on", "[grids]") {
   support::run_both(6, [](auto& comm) {
-    for (const toroid::torus_2d how : {toroid::torus_2d{.rows = 2, .columns = 2}, {.rows = 4}, {.columns = 5},
-                                       {.rows = 7}, {.columns = 12}, {.rows = -2, .columns = -3}, {.rows = -1},
-                                       {.rows = 1 << 30, .columns = 1 << 30}, {.rows = 3, .columns = 3}})
+    for (const toroid::torus_2d how : {toroid::torus_2d{.rows = 2, .columns = 2},
+                                       {.rows = 4},
+                                       {.columns = 5},
+                                       {.rows = 7},
+                                       {.columns = 12},
+                                       {.rows = -2, .columns = -3},
+                                       {.rows = -1},
+                                       {.rows = 1 << 30, .columns = 1 << 30},
+                                       {.rows = 3, .columns = 3}})
       refused(comm, how, "does not fit 6 ranks");
     sum_on(comm, 100, toroid::torus_2d{});
   });

@@ -41,7 +41,7 @@ class exchange_entry {
   /// More ranks than this have no room for their tables.
   static constexpr int most_ranks = static_cast<int>(capacity / sizeof(block));
   /// Beside transport::buffer_addresses' ways: the blocks are in the entry.
-  static constexpr std::uint64_t has_blocks = 8;
+  static constexpr std::uint64_t has_blocks = 16;
 
   explicit exchange_entry(transport::entry& e) noexcept : m_bytes(e.payload + sizeof(transport::buffer_addresses)) {}
 

@@ -6,9 +6,9 @@
 
 namespace toroid::detail {
 
-/// The size from which a vector, of which each rank has one, is not expected to stay in the last cache: all of them fill
-/// it then. Measured with 32 MiB of cache and two ranks: stores past the caches doubled the time of 4 MiB, and saved a
-/// tenth of that of 16 MiB.
+/// The size from which a vector, of which each rank has one, is not expected to stay in the last cache: all of them
+/// fill it then. Measured with 32 MiB of cache and two ranks: stores past the caches doubled the time of 4 MiB, and
+/// saved a tenth of that of 16 MiB.
 ///
 /// @param ranks  at least 1
 inline std::size_t bytes_beyond_caches(int ranks) noexcept {
