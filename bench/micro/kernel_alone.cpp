@@ -3,6 +3,7 @@
 #include "toroid_bench/timing.hpp"
 
 #include <toroid/collective/detail/collective_call.hpp>
+#include <toroid/core/detail/cache_size.hpp>
 #include <toroid/core/detail/kernels.hpp>
 #include <toroid/topology/block.hpp>
 
