@@ -5,6 +5,7 @@
 #include <toroid/collective/detail/exchange_call.hpp>
 #include <toroid/collective/detail/prepare.hpp>
 #include <toroid/collective/detail/run.hpp>
+#include <toroid/collective/detail/schedules.hpp>
 #include <toroid/communicator/communicator.hpp>
 #include <toroid/core/buffer.hpp>
 #include <toroid/core/call_site.hpp>
