@@ -45,7 +45,7 @@ NOT_OFFERED = "is not done by"  # what toroid-bench says of an algorithm that a 
 class Setting:
     """One MPI library with one choice of settings."""
     name: str
-    library: str  # the program's suffix
+    suffix: str  # of the program
     launcher: tuple
     only: tuple = ()  # collectives that it makes a difference to; empty: all
 
@@ -133,7 +133,7 @@ class Bench:
             else:
                 self.left_out[name] = "toroid-bench does not know it"
         for setting in SETTINGS:
-            missing = [x for x in (str(self.tool(setting.library)), setting.launcher[0]) if shutil.which(x) is None]
+            missing = [x for x in (str(self.tool(setting.suffix)), setting.launcher[0]) if shutil.which(x) is None]
             if missing:
                 self.left_out[setting.name] = f"{pathlib.Path(missing[0]).name} is not there"
         if all(setting.name in self.left_out for setting in SETTINGS):
@@ -162,7 +162,7 @@ class Bench:
         words += ["--repeat", "1", "--format", "csv"]
         if part.setting is None:
             return [str(self.tool("")), *words, "--launch", "processes", "--ranks", str(RANKS)]
-        return [*part.setting.launcher, "-n", str(RANKS), str(self.tool(part.setting.library)), *words, "--launch", "mpi", "--vs",
+        return [*part.setting.launcher, "-n", str(RANKS), str(self.tool(part.setting.suffix)), *words, "--launch", "mpi", "--vs",
                 "mpi"]
 
     def run(self, number, part):
