@@ -84,8 +84,7 @@ void all_to_all_v(communicator<Transport>& comm, std::span<const T> in, const N&
 /// @tparam I,O  contiguous ranges of the same element
 /// @param comm  the group; all its ranks make the same call
 /// @param in    in: one block for each rank, in rank order; the same length on all ranks, a multiple of comm.size();
-/// any
-///              alignment
+///              any alignment
 /// @param out   out: one block from each rank, in rank order; as long as `in`, and apart from it
 /// @param how   `automatic` or `direct`
 /// @throws usage_error  for a wrong length, a null buffer with elements, any overlap; nothing has moved then
@@ -116,8 +115,7 @@ void all_to_all(C&& comm, I&& in, O&& out, const Algorithm& how = {}, call_site 
 ///                begin. Both are this rank's own matter, but that a rank must expect what it is sent.
 /// @param out     out: as above, and apart from `in`; elements between blocks keep their values
 /// @param out_counts,out_displacements  in, comm.size() each: elements that come from each rank, and where in `out`
-/// they
-///                go. These blocks must not overlap.
+///                they go. These blocks must not overlap.
 /// @throws usage_error  for another number of counts than ranks, negative ones, a buffer that is too short, blocks of
 ///         the result that overlap, input and result that overlap, an own block of two lengths; nothing has moved then
 /// @throws mismatch_error  where a rank is sent another number of elements than it expects; over messages only what is

@@ -56,8 +56,7 @@ void gather_v(communicator<Transport>& comm, std::span<const T> in, std::span<T>
 /// @tparam N,D  contiguous ranges of integers
 /// @param comm    the group; all its ranks make the same call
 /// @param in      in: this rank's block, of any length and alignment. The root's may stand in place, where it belongs
-/// in
-///                `out`; otherwise it is apart from it.
+///                in `out`; otherwise it is apart from it.
 /// @param out     out, on the root: at least up to the end of the block that ends last; elements between blocks keep
 ///                their values. On the others neither read nor written: an empty span will do.
 /// @param counts  in, on the root, comm.size() of them: elements that each rank brings. Not read on the others.

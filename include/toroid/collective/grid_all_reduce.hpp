@@ -136,8 +136,7 @@ void all_reduce(grid<Row, Column>& grid, std::span<const T> in, std::span<T> out
 /// @param buffer  in: this rank's vector; out: the combined one. Any alignment; the same number of elements on all
 ///                ranks, possibly none.
 /// @param first,second  an operator that commutes (default `sum`); over one communicator also a torus_2d, for the sake
-/// of
-///                      its segment_bytes
+///                      of its segment_bytes
 /// @throws usage_error  for a null buffer with elements, or a torus_2d of another shape; nothing has moved then
 /// @throws mismatch_error, timeout_error, peer_lost  the communicators of the grid are broken then, also those that the
 ///         error did not come from, so that all ranks learn of it; over two, so too with what check::data finds. The

@@ -57,8 +57,7 @@ void scatter_v(communicator<Transport>& comm, std::span<const T> in, std::span<T
 /// @param in      in, on the root: at least up to the end of the block that ends last, any alignment. On the others not
 ///                read: an empty span will do.
 /// @param out     out: this rank's block, all of it. The root's may stand in place, where it is in `in`; otherwise it
-/// is
-///                apart from it.
+///                is apart from it.
 /// @param counts  in, on the root, comm.size() of them: elements for each rank. Not read on the others.
 /// @param displacements  in, on the root, comm.size() of them: where in `in` each block begins; blocks may overlap. Not
 ///                read on the others.

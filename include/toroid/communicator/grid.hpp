@@ -92,8 +92,7 @@ inline constexpr bool is_grid_of_two<grid<Row, Column>> = true;
 ///
 /// @tparam C  a communicator: one that is named is borrowed and has to outlive the grid, a temporary one is owned
 /// @param shape  the same on all ranks; without rows and columns the grid nearest to a square, with one of both the
-/// other
-///               follows
+///               other follows
 /// @throws usage_error  if rows times columns is not the number of ranks: on all ranks, which all find it by themselves
 ///
 /// Cost: none. Ranks that give different shapes get a mismatch_error in their first call.

@@ -54,8 +54,7 @@ inline std::string what_of(const std::exception_ptr& error) {
 /// @param f       what each rank does; it may return early, or throw: its peers are told at once
 /// @param chosen  options of the communicator
 /// @throws usage_error  for a wrong option or number of ranks, before any thread starts; system_error if a thread
-/// cannot
-///         be started; else the first error that a rank threw, once all ranks have ended
+///         cannot be started; else the first error that a rank threw, once all ranks have ended
 ///
 /// Cost: a thread a rank, and options.region_bytes times 4 of memory a rank. The calling thread waits.
 ///

@@ -118,8 +118,7 @@ struct grid_reduce_scatter {
 /// All-gather along the second line, then along the first.
 ///
 /// @tparam Gather  an all-gather between neighbours: every step is one operation with at most one peer on each side;
-/// the
-///                 first keeps the own block and sends it on, the last keeps one
+///                 the first keeps the own block and sends it on, the last keeps one
 template <class Gather, class First, class Second>
 struct grid_all_gather {
   static constexpr bool pipelined = true;

@@ -11,15 +11,14 @@ namespace toroid {
 /// A model is one rank's end of a group. It moves bytes between buffers that the library owns, and knows no schedule.
 ///
 /// * `start_send(r, tag, p, n)` / `start_receive(r, tag, p, n)`: begin to send n bytes to rank r, or to receive from
-/// it,
-///   and return at once; the memory belongs to the transport until the request is complete. Messages from one rank to
-///   another with the same tag arrive in the order in which they were sent; tags are from 0 to `largest_tag()`, lengths
-///   to `largest_message()`. A receive names the exact length.
+///   it, and return at once; the memory belongs to the transport until the request is complete. Messages from one
+///   rank to another with the same tag arrive in the order in which they were sent; tags are from 0 to `largest_tag()`,
+///   lengths to `largest_message()`. A receive names the exact length.
 /// * `test(request)`: whether it is complete; lets all messages make progress. Once complete it stays so.
 /// * `wait(request, deadline)`: the same, but comes back only when it is complete, or the clock of
 ///   transport::detail::monotonic_nanoseconds() has passed the deadline.
-/// * `poll(tag, p, n)`: takes a message of n bytes with this tag, from whomever; the sender's rank, or -1 if none is
-/// there.
+/// * `poll(tag, p, n)`: takes a message of n bytes with this tag, from whomever; the sender's rank, or -1 if none
+///   is there.
 /// * `give_up(request)`: tries to take a request back; whether the memory is the caller's again.
 /// * `abandon()`: the group has failed, with messages under way: what names it must not be given to another group.
 /// * `identity()`: a number that all ranks of the group know, and hardly another group has.
